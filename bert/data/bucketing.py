@@ -33,11 +33,12 @@ class BatchLengths(NamedTuple):
 
     Attributes:
         allowed: list of int. The lengths, ascending.
-        are_compiled: bool. Whether programs are compiled for each of them.
+        may_fuse: bool. Whether it is worth to compile fused programs for each
+            of them, if the devices can.
     """
 
     allowed: list[int]
-    are_compiled: bool
+    may_fuse: bool
 
 
 def fastest(
@@ -77,8 +78,8 @@ def fastest(
         )
     added, chosen = best[-1]
     if added > saving * (counts * np.array(used)).sum():
-        return BatchLengths(lengths, are_compiled=False)
-    return BatchLengths(chosen, are_compiled=True)
+        return BatchLengths(lengths, may_fuse=False)
+    return BatchLengths(chosen, may_fuse=True)
 
 
 def xla_lengths(lengths: list[int]) -> list[int]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from bert.data.labels import REGRESSION
 from bert.data.pooling import PoolingConfig
-from bert.inference import teacher
 from bert.inference.predictor import Predictor
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.tasks.classification.files import TextExample
@@ -65,7 +64,9 @@ def _features(
     # Instead of a head, a layer that returns its input.
     identity = keras.layers.Identity(name=task.head)
     engine = KerasEngine(encoder, identity, strategy=strategy)
-    return teacher.outputs(Predictor(task, engine), rows, task, "features")
+    examples = task.inputs_of(rows)
+    computed = Predictor(task, engine).compute_all(examples, "features")
+    return [outputs for _, outputs in computed]
 
 
 def cosines(
@@ -102,7 +103,7 @@ def cosines(
     )
     engine = KerasEngine(encoder, None, strategy=strategy)
     predictor = Predictor(embedding, engine)
-    computed = teacher.computed(predictor, pairs, embedding, "cosines")
+    computed = predictor.compute_all(embedding.inputs_of(pairs), "cosines")
     encoded, vectors = zip(*computed)
 
     found = embedding.score(pairs, encoded, vectors).metrics

@@ -4,7 +4,7 @@
     outputs -> task.combine -> results -> task.decode -> predictions
 
 Scripts score the results of labelled examples with `task.score`. TensorFlow is
-imported only by the Keras engine and by tasks that tokenize with TensorFlow.
+imported only by the Keras engine.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bert.common.errors import UserError
 from bert.common.formats import downloads
 from bert.common.formats.json_files import Json
-from bert.common.progress import log
+from bert.common.progress import Progress, log
 from bert.data import sequence_packing
 from bert.data.labels import KINDS
 from bert.data.sequences import Encoded, TaskResult, TokenSequence, join_pair
@@ -279,6 +279,22 @@ class Predictor:
             yield from zip(held, self.combine(held, outputs))
             done += len(held)
             report(done)
+
+    def compute_all(
+        self, examples: list[dict], description: str
+    ) -> list[tuple[Encoded, TaskResult]]:
+        """Computes the results of examples, and shows the progress.
+
+        Args:
+            examples: list of dict. Values of `task.inputs`.
+            description: str. Name of the work.
+
+        Returns:
+            list of (example, result), see `compute`.
+        """
+        progress = Progress(description, len(examples), "texts")
+        encoded = self.task.encode_all(examples)
+        return [*self.compute(encoded, progress.update)]
 
     def compute_sequences(self, sequences: list[Sequence]) -> list[NDArray]:
         """Computes the outputs of sequences.

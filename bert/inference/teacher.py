@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert.common.errors import UserError
-from bert.common.progress import Progress
 from bert.data import feature_names, postprocessing
 from bert.data.labels import Labels
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
-from bert.data.sequences import Encoded
 from bert.inference.predictor import Predictor
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import Task
@@ -83,7 +81,9 @@ def targets(predictor: Predictor, student: Task, rows: list) -> NDArray:
         UserError: an output is not finite.
     """
     task = predictor.task
-    results = np.stack(outputs(predictor, rows, student, "teacher"))
+    examples = student.inputs_of(rows)
+    _, outputs = zip(*predictor.compute_all(examples, "teacher"))
+    results = np.stack(outputs)
     if count := int((~np.isfinite(results).all(-1)).sum()):
         raise UserError(
             f"teacher: outputs for {count:,} of {len(results):,} texts are not "
@@ -96,31 +96,6 @@ def targets(predictor: Predictor, student: Task, rows: list) -> NDArray:
         order = [names.index(x) for x in student.labels.names]
         return results[:, order] if order else results
     return results
-
-
-def outputs(
-    predictor: Predictor, rows: list, task: Task, description: str
-) -> list[NDArray]:
-    """Computes the results of all rows, see `computed`."""
-    pairs = computed(predictor, rows, task, description)
-    return [result for _, result in pairs]
-
-
-def computed(
-    predictor: Predictor, rows: list, task: Task, description: str
-) -> list[tuple[Encoded, NDArray]]:
-    """Computes all rows with progress; returns their sequences and results.
-
-    Args:
-        predictor: Predictor. The model.
-        rows: list. Rows of a file.
-        task: Task. The task that the rows belong to.
-        description: str. Name of the work.
-    """
-    examples = task.inputs_of(rows)
-    progress = Progress(description, len(examples), "texts")
-    encoded = predictor.task.encode_all(examples)
-    return [*predictor.compute(encoded, progress.update)]
 
 
 def with_outputs(

@@ -1,7 +1,6 @@
 """Variable names in checkpoints, as in the original release.
 
-Only this module and `formats` use these names. A checkpoint is a dict of name
--> array, as `tf.train.load_checkpoint` reads it.
+A checkpoint is a dict of name -> array, as `tf.train.load_checkpoint` reads it.
 """
 
 import contextlib

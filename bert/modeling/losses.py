@@ -36,7 +36,7 @@ class Loss:
         raise NotImplementedError
 
     def sums(self, batch: dict, outputs: dict) -> dict:
-        """Sums over a batch, float32 scalars.
+        """Sums over a batch, or a part of it, float32 scalars.
 
         Args:
             batch: dict. See `weight`.

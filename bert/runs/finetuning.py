@@ -64,7 +64,7 @@ def train_and_evaluate(
     devices = checked_devices(opened)
     with devices.scope():
         network = objectives.build_network(task, opened.config, opened.settings)
-    # Their examples decide over the number of epochs and the first head.
+    # The training rows decide on the number of epochs and the first head.
     head = head_start.fit(opened, task, data.rows, network, devices)
     run = head_start.with_recipe(opened, task, len(data.examples), head)
     settings, wrote, scored = run.settings, list[str](), Scored(task)
@@ -239,13 +239,13 @@ def batch_lengths(
     if not (settings.do_train and len(examples)):
         return None
     if not settings.length_buckets:
-        return BatchLengths([settings.max_seq_length], are_compiled=True)
+        return BatchLengths([settings.max_seq_length], may_fuse=True)
     lengths = bucketing.bucket_lengths(settings.max_seq_length)
     # XLA compiles the step for each length, so use fewer lengths.
     if devices.use_xla:
         lengths = bucketing.xla_lengths(lengths)
     if not fused_ops.can_fuse(run.config, devices.use_xla):
-        return BatchLengths(lengths, are_compiled=False)
+        return BatchLengths(lengths, may_fuse=False)
     return batching.fastest_lengths(
         examples,
         lengths,

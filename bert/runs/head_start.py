@@ -86,21 +86,23 @@ def with_recipe(
         num_rows: int. Number of training examples.
         head: FrozenHead or None. Result of `fit`.
     """
-    given = run.settings
+    settings = run.settings
     if not (
-        isinstance(given, RecipeFlags) and given.do_train and given.uses_recipe
+        isinstance(settings, RecipeFlags)
+        and settings.do_train
+        and settings.uses_recipe
     ):
         return run
     assert isinstance(task, LabelledTask)
 
     # Earlier versions had no recipe.
-    chosen = recipe.choose(num_rows, given.train_batch_size, head)
+    chosen = recipe.choose(num_rows, settings.train_batch_size, head)
     if run.recorded:
         chosen = Recipe.of_flags(run.recorded)
     values = chosen._asdict()
-    for name in given.given.intersection(values):
+    for name in settings.given.intersection(values):
         del values[name]
-    settings = dataclasses.replace(given, **values)
+    settings = dataclasses.replace(settings, **values)
 
     chosen = Recipe.of_flags(vars(settings))
     size, labels = settings.train_batch_size, task.labels

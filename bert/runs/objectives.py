@@ -1,4 +1,4 @@
-"""Network, loss and learning rate of a task."""
+"""Network and loss of a task."""
 
 import keras
 
@@ -91,12 +91,12 @@ def _loss_of_labels(
     task: TextClassification, settings: ClassifierSettings
 ) -> Loss:
     """Returns the loss of labels, and of the outputs of --teacher."""
-    labels = task.labels.size, task.labels.kind == MULTI_LABEL
+    size, is_multi_label = task.labels.size, task.labels.kind == MULTI_LABEL
     hard = task_losses.of_labels(
-        *labels, task.class_weights, settings.label_smoothing
+        size, is_multi_label, task.class_weights, settings.label_smoothing
     )
     if not settings.teacher:
         return hard
     temperature = settings.distill_temperature
-    soft = task_losses.TeacherLoss(*labels, temperature)
+    soft = task_losses.TeacherLoss(size, is_multi_label, temperature)
     return task_losses.Distilled(hard, soft)

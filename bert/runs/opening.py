@@ -228,7 +228,7 @@ def initial_model(
     """Opens the initial model of fine-tuning.
 
     Args:
-        settings: FineTuning. Result of `completed`.
+        settings: FineTuning. Result of `with_kept_layers`.
         trained: Trained or None. Result of `trained_of`.
 
     Raises:

@@ -16,7 +16,7 @@ _NO_MEMORY = "(OOM when allocating|Out of memory while).*"
 
 
 def run(main: Callable[[list[str]], None]) -> int:
-    """Runs the main function of a script that trains.
+    """Runs main(sys.argv) of a script that trains; prints errors as a line.
 
     A lost worker ends the script with RUN_AGAIN. Several workers exit
     together. SIGTERM ends the script with RUN_AGAIN also before the first step

@@ -1,8 +1,8 @@
 """A run of a training script, as it is before the first step.
 
-`runs.opening.open_run` makes it from the settings of the script, without
-TensorFlow. For a table, `runs.head_start.with_recipe` makes another one, whose
-settings follow from the rows.
+`runs.opening` makes it from the settings of the script, without TensorFlow. For
+a table or labelled words, `runs.head_start.with_recipe` makes another one,
+whose settings follow from the rows.
 """
 
 import dataclasses
@@ -77,8 +77,10 @@ class Run(Generic[SettingsT]):
         trained: Trained or None. Weights of an earlier command that the run
             resumes from or evaluates. None: it starts from `model`.
         model: ModelFolder. Initial weights, with config and vocabulary.
-        config: BertConfig. Sizes of the network.
-        tokenizer: Tokenizer or None. Tokenizer of the run, if known.
+        config: BertConfig. Sizes of the network, of `model`; in pre-training,
+            of --bert_config_file.
+        tokenizer: Tokenizer or None. Tokenizer of `model`; in pre-training, of
+            the records, if known.
     """
 
     settings: SettingsT
@@ -104,7 +106,7 @@ class Run(Generic[SettingsT]):
         trained = None if self.settings.do_train else self.trained
         return trained.task_json if trained else None
 
-    def check_labels(self, labels: Labels) -> None:
+    def check_same_labels(self, labels: Labels) -> None:
         """Checks that the checkpoints in the folder have the labels of a run.
 
         Args:
@@ -122,7 +124,7 @@ class Run(Generic[SettingsT]):
                 fix="pass another --output_dir",
             )
 
-    def warn(self, texts: Iterable[str]) -> None:
+    def warn_of_vocabulary(self, texts: Iterable[str]) -> None:
         """Warns if the vocabulary seems not to match the network or the texts.
 
         Without a tokenizer, nothing is checked.

@@ -59,7 +59,8 @@ class Task(Generic[FineTuningT]):
         name: str. Name of the task in reports.
         head: str or None. Key of `HEADS`, or None for no head.
         loss: str or None. Class of its loss in `modeling.task_losses`. None:
-            the settings of the script choose it. Default: None.
+            `runs.objectives` makes it from the labels or the pooling, and the
+            settings of the script. Default: None.
         num_outputs: int or None. Size of the last axis of the outputs.
         max_length: int. Longest sequence in tokens.
         inputs: tuple of str. Names of the fields of an example, in order.

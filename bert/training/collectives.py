@@ -12,7 +12,7 @@ from bert.common.errors import UserError
 
 
 def gather(strategy, *values: float) -> NDArray:
-    """Gathers numbers from all workers.
+    """Gathers numbers from all workers; in one process, returns them.
 
     Args:
         strategy: tf.distribute.Strategy. Strategy of the run. Workers only

@@ -139,7 +139,7 @@ def _check_tpu(settings: "Training") -> Iterator[UserError]:
 
 @dataclasses.dataclass(frozen=True)
 class Training(Devices):
-    """Network, optimizer and schedule of a training run."""
+    """Checkpoints, precision, optimizer and limits of a training run."""
 
     RULES = [
         rule(

@@ -1,7 +1,6 @@
 """Training and evaluation steps under a strategy.
 
-This module does not depend on BERT. An `Objective` provides a model and its
-losses:
+This module does not depend on BERT. An `Objective` provides the losses:
 
     loss.weight(batch) -> weight of the whole batch
     loss.sums(batch, outputs) -> sums over a part of the batch
@@ -50,8 +49,9 @@ class TrainStep:
         optimizer: AdamWeightDecay. Built in the strategy's scope.
         strategy: tf.distribute.Strategy. Devices.
         seed: int. Seed of the dropout masks.
-        inside_step: function. int32 [3] seed -> context manager that passes it
-            to dropout. Entered around the model and its losses in training.
+        inside_step: function. int32 [3] seed -> context manager, entered
+            around the model and its losses in training. Dropout gets the seed,
+            and the layers get the options of `fused_ops.step_scope`.
         batch_tokens: function. Batch -> float32 scalar, its number of tokens.
         use_xla: bool. Whether to compile the step as one program: forward and
             backward pass, all-reduce, clipping and in-place update. Evaluation
@@ -387,7 +387,7 @@ class TrainStep:
 
 
 def _replicated_variable(start) -> tf.Variable:
-    """Variable that counts steps, equal on all replicas."""
+    """Variable of the state of the steps, equal on all replicas."""
     return tf.Variable(
         start,
         trainable=False,

@@ -47,7 +47,7 @@ def is_chief() -> bool:
 
 
 def index_and_count() -> tuple[int, int]:
-    """Index of this process, and the number of processes of the run."""
+    """Index of this process, and the number of processes: (0, 1) for one."""
     return (_joined.index, len(_joined.tasks)) if _joined else (0, 1)
 
 

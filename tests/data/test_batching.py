@@ -46,8 +46,8 @@ def test_lengths_of_a_run_are_the_fastest(longest, cost, saving):
         for some in itertools.combinations(shorter, size)
     ]
     uncompiled = (1 + saving) * tokens(every)
-    assert found.are_compiled == (min(choices) <= uncompiled)
-    if found.are_compiled:
+    assert found.may_fuse == (min(choices) <= uncompiled)
+    if found.may_fuse:
         time = cost * len(found.allowed) + tokens(found.allowed)
         assert time == pytest.approx(min(choices))
     else:
@@ -64,7 +64,7 @@ def test_larger_networks_and_more_examples_compile_more_lengths():
         found = batching.fastest_lengths(
             Examples(few, {}), every, 32, operations
         )
-        return len(found.allowed) if found.are_compiled else 0
+        return len(found.allowed) if found.may_fuse else 0
 
     tiny = BertConfig(10, 128, num_hidden_layers=2, intermediate_size=512)
     base = BertConfig(10)

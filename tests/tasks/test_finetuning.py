@@ -81,7 +81,7 @@ def test_frozen_layers_are_not_trained(tmp_path):
     ]
     before = run.weights()
     examples = Examples(rows, TASK.schema)
-    lengths = BatchLengths([small.S], are_compiled=False)
+    lengths = BatchLengths([small.S], may_fuse=False)
     phase = finetuning.phase(run.settings, run, examples, lengths)
     training_loop.fit(run, [phase])
     after = run.weights()

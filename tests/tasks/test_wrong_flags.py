@@ -158,8 +158,8 @@ MANY, NUMBER = Labels(MULTI_LABEL, NAMES), Labels(REGRESSION)
 )
 def test_flags_fit_the_labels(labels, named, found):
     if found is None:
-        Scoring(**named).check_labels(labels)
+        Scoring(**named).check_flags_for(labels)
         return
     with pytest.raises(UserError) as caught:
-        Scoring(**named).check_labels(labels)
+        Scoring(**named).check_flags_for(labels)
     assert found in str(caught.value)

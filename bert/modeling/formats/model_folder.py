@@ -62,7 +62,7 @@ class ModelFolder:
         path: str. Folder of the model, or prefix of its checkpoint. "" if only
             flags are given.
         format: str. Key of `READERS`.
-        given: ModelFiles. Flags that override the files beside the checkpoint.
+        overrides: ModelFiles. Flags that override the files beside it.
             Default: no flags.
         layers: tuple of int. Layers of the encoder that are read, see
             `keep_layers`. Default: (), all layers.
@@ -70,28 +70,28 @@ class ModelFolder:
 
     path: str
     format: str
-    given: ModelFiles = ModelFiles()
+    overrides: ModelFiles = ModelFiles()
     layers: tuple[int, ...] = ()
 
     @classmethod
     def open(
         cls,
         path: str | None,
-        given: ModelFiles = ModelFiles(),
+        overrides: ModelFiles = ModelFiles(),
     ) -> Self:
         """Finds a model, without TensorFlow.
 
         Args:
             path: str or None. Folder, checkpoint prefix, or name of a published
                 model. None: the flags name the config and the vocabulary.
-            given: ModelFiles. Flags that override the files beside the
+            overrides: ModelFiles. Flags that override the files beside the
                 checkpoint. Default: no flags.
 
         Raises:
             UserError: the model does not exist.
         """
         if not path:
-            return cls("", "google", given)
+            return cls("", "google", overrides)
         path = downloads.fetch(path)
         if not storage.any_starts_with(path):
             path = path.rstrip("/")  # the shell completes names of folders
@@ -102,7 +102,7 @@ class ModelFolder:
                 fix=downloads.advice(path),
             )
         path = sentence_files.network_of(path)
-        return cls(path, readers.format_of(path), given)
+        return cls(path, readers.format_of(path), overrides)
 
     def _find(self, name: str, flag: str) -> str:
         if not self.path:
@@ -123,14 +123,14 @@ class ModelFolder:
         Raises:
             UserError: the file does not exist.
         """
-        return self.given.bert_config_file or self._find(
+        return self.overrides.bert_config_file or self._find(
             self._reader.sizes, "bert_config_file"
         )
 
     @functools.cached_property
     def config(self) -> BertConfig:
         """Sizes of the network."""
-        if self.given.bert_config_file:
+        if self.overrides.bert_config_file:
             config = BertConfig.from_json_file(self.config_file)
         else:
             config = self._reader.config(self.config_file)
@@ -153,10 +153,10 @@ class ModelFolder:
             paths = [path for path in paths if storage.is_file(path)]
 
         # The first one is used, so the flag comes first.
-        if self.given.vocab_file:
-            paths.insert(0, self.given.vocab_file)
+        if self.overrides.vocab_file:
+            paths.insert(0, self.overrides.vocab_file)
 
-        casing = self.given.or_else(self.casing)
+        casing = self.overrides.or_else(self.casing)
         listed = [Tokenizer.of(path, casing) for path in dict.fromkeys(paths)]
 
         # A pipeline contains a vocabulary, without a text file.
@@ -414,7 +414,9 @@ class ModelFolder:
             Original name -> array, and the names of unknown variables.
         """
         weights, skipped = self._reader.weights(self.path, with_optimizer)
-        return kept_layers.select(weights, self.layers), skipped
+        if self.layers:
+            weights = kept_layers.select(weights, self.layers)
+        return weights, skipped
 
     @property
     def _reader(self) -> readers.FormatReader:

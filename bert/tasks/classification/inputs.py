@@ -73,10 +73,10 @@ def read(run: Run[Settings]) -> tuple[TextClassification, Files]:
     weights = weights_of(run, labels, files[TRAIN])
     task = task_of(run, dataset, labels, weights)
 
-    run.check_labels(labels)
+    run.check_same_labels(labels)
     # The training file first: baselines are fitted to its labels.
     files[TRAIN] += files.pop(UNLABELLED)
-    run.warn(
+    run.warn_of_vocabulary(
         f"{row.text} {row.text_b}"
         for file in itertools.chain(*files.values())
         for row in file.rows
@@ -166,7 +166,7 @@ def find_labels(
                 fix="pass --labels, in the order of training",
             )
         labels = dataclasses.replace(known, names=names)
-    settings.check_labels(labels)
+    settings.check_flags_for(labels)
 
     # The logits of a trained model are in the order of its labels.
     if task_json and run.trained:

@@ -69,7 +69,7 @@ class Scoring(BaseSettings):
         at_most=1.0,
     )
 
-    def check_labels(self, labels: Labels) -> None:
+    def check_flags_for(self, labels: Labels) -> None:
         """Checks the flags against the labels.
 
         Args:

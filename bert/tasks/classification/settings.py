@@ -345,7 +345,7 @@ class Settings(
 
     @property
     def dataset_name(self) -> str:
-        """--task_name, spelled as in `GLUE_TASKS`."""
+        """--task_name, spelled as in `GLUE_TASKS`, or "tsv" for own tables."""
         task = (self.task_name or "").lower().replace("-", "")
         return OWN if task in _OWN_KINDS else task
 

@@ -38,7 +38,9 @@ def read(run: Run[Settings]) -> tuple[TokenClassification, Files]:
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)
     kind, names = find(run, sentences)
-    run.warn(" ".join(x.words) for file in sentences.values() for x in file)
+    run.warn_of_vocabulary(
+        " ".join(x.words) for file in sentences.values() for x in file
+    )
 
     files: dict[str, InputFile[conll.Sentence]] = {}
     for name, rows in sentences.items():
@@ -130,7 +132,7 @@ def find(
         labels = entities.bio_labels(
             label[2:] for label in distinct if label != entities.OUTSIDE
         )
-    run.check_labels(Labels(kind, tuple(labels)))
+    run.check_same_labels(Labels(kind, tuple(labels)))
     return kind, labels
 
 

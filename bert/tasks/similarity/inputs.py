@@ -35,7 +35,9 @@ def read(run: Run[Settings]) -> tuple[TextEmbedding, Files]:
     files: dict[str, InputFile[TextGroup]] = {}
     for name, path in settings.files.items():
         files[name] = _read(settings, name, path)
-    run.warn(" ".join(y.texts) for x in files.values() for y in x.rows)
+    run.warn_of_vocabulary(
+        " ".join(y.texts) for x in files.values() for y in x.rows
+    )
 
     # The evaluation file selects the metrics.
     evaluated = files.get("eval_file") or files.get("train_file")

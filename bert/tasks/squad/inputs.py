@@ -37,7 +37,7 @@ def read(run: Run[Settings]) -> tuple[QuestionAnswering, Files]:
                 f"warning: {path} has unanswerable questions, but every "
                 "question gets an answer; see --version_2_with_negative"
             )
-    run.warn(
+    run.warn_of_vocabulary(
         f"{x.question} {x.context}"
         for file in files.values()
         for x in file.rows

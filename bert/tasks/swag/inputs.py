@@ -29,7 +29,7 @@ def read(run: Run[Settings]) -> tuple[MultipleChoice, Files]:
     for name, path in settings.files.items():
         files[name] = examples.read(path, name != "predict_file")
     rows = [x for file in files.values() for x in file.rows]
-    run.warn(" ".join([x.context, *x.choices]) for x in rows)
+    run.warn_of_vocabulary(" ".join([x.context, *x.choices]) for x in rows)
 
     # C is the maximum number of choices over all files.
     task = MultipleChoice(

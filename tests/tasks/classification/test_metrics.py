@@ -266,4 +266,4 @@ def test_a_metric_is_one_entry(monkeypatch):
     assert task.metric == "accuracy"
     assert quantities.meaning("eval_balanced_accuracy") == entry.meaning
     chosen = Scoring(metric_for_best_model="balanced_accuracy")
-    chosen.check_labels(task.labels)
+    chosen.check_flags_for(task.labels)
