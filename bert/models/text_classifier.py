@@ -207,9 +207,9 @@ class TextClassifier(TextModel):
                 Every shuffled batch is full: the last batch of an epoch is
                 filled with the first texts of the next. Default: 32.
             epochs: int or None. Number of passes over the texts. Default:
-                without `compile`, 3, or as many as make 60 steps, up to 20,
-                unless a linear model of the outputs of the encoder predicts
-                nothing; else, and for a dataset, 1.
+                without `compile`, 3, or as many as make 160 steps, up to 6, or
+                60 steps, up to 20, unless a linear model of the outputs of the
+                encoder predicts nothing; else, and for a dataset, 1.
             start_head: bool or None. Whether a new head of a loaded encoder
                 starts from this linear model, instead of random weights.
                 Default: if it predicts left-out texts better than a constant;

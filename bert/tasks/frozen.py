@@ -19,6 +19,7 @@ from bert.tasks.recipe import FrozenHead
 # et al. 2013, arXiv:1307.1493); larger ones are tried, too.
 _PENALTIES = 0.1 / 0.9 * np.logspace(0, 3.5, 9)
 _MAX_SCALE = 30.0
+_LEAST_GAIN = 0.04  # fraction of a constant's squared error
 
 
 def fit(
@@ -71,14 +72,14 @@ def fit(
 def _predicts(
     left_out: NDArray, targets: NDArray, weights: NDArray | None
 ) -> bool:
-    """Compares predictions for left-out texts, [N, C], with their means."""
+    """Compares predictions for left-out texts, [N, C], with a constant."""
     weights = np.ones(len(targets)) if weights is None else weights
     sums = weights @ targets - weights[:, None] * targets
     means = sums / (weights.sum() - weights)[:, None]
-    squares = np.square(means - targets) - np.square(left_out - targets)
-    gains = weights * squares.sum(-1)
+    constant = weights * np.square(means - targets).sum(-1)
+    gains = constant - weights * np.square(left_out - targets).sum(-1)
     error = gains.std() / np.sqrt(len(gains))
-    return bool(gains.mean() > error)
+    return bool(gains.mean() > max(error, _LEAST_GAIN * constant.mean()))
 
 
 def _calibration(

@@ -19,7 +19,9 @@ from bert.data.labels import REGRESSION, Labels
 from bert.modeling.config import BertConfig
 
 ORIGINAL, TABLE = "original", "table"
-_EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 3, 60, 20
+_EPOCHS = 3
+# Least numbers of steps, and the most epochs for them.
+_LEAST_STEPS = ((160, 6), (60, 20))
 
 
 class FrozenHead(NamedTuple):
@@ -29,8 +31,9 @@ class FrozenHead(NamedTuple):
         weights: float32 [C, H + 1]. W of x W^T + b, and b in the last column.
         predicts: bool. Whether the features predict the labels: values for
             left-out texts are better than a constant by more than a standard
-            error (as in the one-standard-error rule, Breiman et al. 1984). A
-            model of numbers always counts, as no constant ranks them.
+            error (as in the one-standard-error rule, Breiman et al. 1984) and
+            4 % of its squared error. A model of numbers always counts, as no
+            constant ranks them.
     """
 
     weights: NDArray
@@ -108,10 +111,11 @@ def choose(num_rows: int, batch_size: int, head: FrozenHead | None) -> Recipe:
     """
     if head and not head.predicts:
         return Recipe()
-    wanted = math.ceil(_LEAST_STEPS * batch_size / max(1, num_rows))
-    return Recipe(
-        head is not None, float(min(max(_EPOCHS, wanted), _MOST_EPOCHS))
-    )
+    epochs = [
+        min(most, math.ceil(steps * batch_size / max(1, num_rows)))
+        for steps, most in _LEAST_STEPS
+    ]
+    return Recipe(head is not None, float(max(_EPOCHS, *epochs)))
 
 
 def of_fit(
