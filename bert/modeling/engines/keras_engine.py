@@ -214,7 +214,10 @@ class _Programs:
             self._batches[shape] += 1
             is_due = self._batches[shape] == _BATCHES
         if is_due:
-            threading.Thread(target=self._compile, args=shape).start()
+            # Also from a daemon: XLA crashes if the process ends meanwhile.
+            threading.Thread(
+                target=self._compile, args=shape, daemon=False
+            ).start()
         return self._graph, inputs
 
     def _compile(self, width: int, sequences: int) -> None:

@@ -1,5 +1,8 @@
 """Batches of the Keras engine: few tokens, several devices, and a TPU."""
 
+import queue
+import threading
+
 import hypothesis
 import numpy as np
 import pytest
@@ -49,6 +52,26 @@ def test_devices_get_equal_parts_of_few_shapes(
         expected = np.zeros((count, columns), np.int32)
         expected[:rows, : inputs[name].shape[1]] = 1
         np.testing.assert_array_equal(x, expected)
+
+
+def test_the_end_of_a_process_waits_for_a_program(monkeypatch):
+    """XLA crashes if it compiles then; the threads of servers are daemons."""
+    found: queue.Queue = queue.Queue()
+    monkeypatch.setattr(
+        keras_engine._Programs,
+        "_compile",
+        lambda *_: found.put(threading.current_thread().daemon),
+    )
+    row = np.ones((1, 8), np.int32)
+    names = feature_names.INPUT_IDS, feature_names.NEXT_SENTENCE_POSITIONS
+    programs = keras_engine._Programs(None)
+
+    def work():
+        for _ in range(16):
+            programs.find(dict.fromkeys(names, row))
+
+    threading.Thread(target=work, daemon=True).start()
+    assert found.get(timeout=60) is False
 
 
 @pytest.mark.parametrize("head", [None, task_heads.CLASSIFIER])
