@@ -122,7 +122,7 @@ def add_head(network: keras.Model, head: str, weights: NDArray) -> None:
     Args:
         network: keras.Model. Network of `networks.build`.
         head: str. Key of `HEADS`, its head.
-        weights: float32 [C, H + 1]. W and b.
+        weights: float32 [C, H + 1]. `FrozenHead.start`, W and b.
     """
     layer = network.get_layer(head)
     layer.output_weights.assign_add(weights[:, :-1])

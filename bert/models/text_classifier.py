@@ -297,7 +297,7 @@ class TextClassifier(TextModel):
             rows, batch_size, is_compiled, head, epochs, start_head
         )
         if head and self.recipe.start_head:
-            frozen_features.add_head(self.network, CLASSIFIER, head.weights)
+            frozen_features.add_head(self.network, CLASSIFIER, head.start)
         self._has_new_head = False
 
         # Thresholds and temperature are fitted to the weights before a step.

@@ -127,7 +127,7 @@ def add(
     assert isinstance(run.settings, RecipeFlags) and task.head
     if run.settings.start_head:
         network = trainer.train_step.model
-        frozen_features.add_head(network, task.head, head.weights)
+        frozen_features.add_head(network, task.head, head.start)
     if run.output_folder.is_chief:
         path = os.path.join(run.output_folder.shared, FILE)
         array_files.write(path, head.weights)

@@ -19,6 +19,7 @@ from bert.tasks.recipe import FrozenHead
 # et al. 2013, arXiv:1307.1493); larger ones are tried, too.
 _PENALTIES = 0.1 / 0.9 * np.logspace(0, 3.5, 9)
 _MAX_SCALE = 30.0
+_START = 0.3  # factor of the logits
 _LEAST_GAIN = 0.04  # fraction of a constant's squared error
 
 
@@ -65,8 +66,13 @@ def fit(
     bias = model.intercept_ - coefficients @ mean
     head = np.column_stack([coefficients, bias]) * scale[:, None]
     head[:, -1] += shift
+    start = _START * head
+    if kind == REGRESSION:  # logits shrink to 0, numbers to their mean
+        start[:, -1] += (1 - _START) * targets.mean(0)
     predicts = kind == REGRESSION or _predicts(left_out, targets, weights)
-    return FrozenHead(head.astype(np.float32), predicts)
+    return FrozenHead(
+        head.astype(np.float32), start.astype(np.float32), predicts
+    )
 
 
 def _predicts(

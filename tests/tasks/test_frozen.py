@@ -70,6 +70,17 @@ def test_numbers_are_predicted():
     assert found.mean() == pytest.approx(gold.mean(), abs=0.2)
 
 
+def test_training_starts_from_smaller_outputs():
+    """A head passes on what a step changes in the encoder, times its size."""
+    classes = frozen.fit(FEATURES, TRUE.argmax(-1), CLASSES, C)
+    np.testing.assert_allclose(classes.start, 0.3 * classes.weights, rtol=1e-6)
+    numbers = frozen.fit(FEATURES, TRUE[:, 0] + 5, REGRESSION, 1)
+    found = logits(numbers)
+    start = logits(numbers._replace(weights=numbers.start))
+    mean = (TRUE[:, 0] + 5).mean()
+    np.testing.assert_allclose(start - mean, 0.3 * (found - mean), atol=1e-4)
+
+
 def test_several_labels_are_predicted():
     gold = (TRUE > [0, 1, 99]).astype(int)  # nobody has the last one
     found = logits(frozen.fit(FEATURES[:150], gold[:150], MULTI_LABEL, C))
@@ -101,7 +112,8 @@ def settings_of(*given, **values):
     return dataclasses.replace(made, given=frozenset(given))
 
 
-HEAD = FrozenHead(np.zeros((2, H + 1), "f4"), True)
+_ZEROS = np.zeros((2, H + 1), "f4")
+HEAD = FrozenHead(_ZEROS, _ZEROS, True)
 WEAK = HEAD._replace(predicts=False)
 
 
