@@ -60,7 +60,7 @@ def _features(
     rows: list,
     strategy: tf.distribute.Strategy | None,
 ) -> list[NDArray]:
-    """Computes what the head of a task reads."""
+    """Computes the inputs of the head of a task."""
     # Instead of a head, a layer that returns its input.
     identity = keras.layers.Identity(name=task.head)
     engine = KerasEngine(encoder, identity, strategy=strategy)

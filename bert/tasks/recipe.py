@@ -30,7 +30,7 @@ class FrozenHead(NamedTuple):
     Attributes:
         weights: float32 [C, H + 1]. W of x W^T + b, and b in the last column.
         start: float32 [C, H + 1]. Smaller weights, from which training starts:
-            a head multiplies what each step changes in the encoder.
+            a large head amplifies each change of the encoder.
         predicts: bool. Whether the features predict the labels: values for
             left-out texts are better than a constant by more than a standard
             error (as in the one-standard-error rule, Breiman et al. 1984) and
