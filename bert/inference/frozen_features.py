@@ -19,7 +19,6 @@ from bert.tasks.evaluation import COSINE
 from bert.tasks.labelled_task import LabelledTask
 from bert.tasks.recipe import FrozenHead
 from bert.tasks.similarity.task import TextEmbedding, TextGroup
-from bert.tasks.task import Task
 
 _LEAST = 10  # labels
 
@@ -47,26 +46,15 @@ def fit_head(
     labelled, gold, weights = task.rows_to_fit(rows)
     if len(gold) < _LEAST:
         return None
-    # [H] of each text, or [W, H] of the words of each sentence.
-    outputs = _features(encoder, task, labelled, strategy)
-    features = np.concatenate(list(map(np.atleast_2d, outputs)))
-    kind, size = task.labels.kind, task.num_outputs
-    return frozen.fit(features, gold, kind, size, weights)
-
-
-def _features(
-    encoder: keras.Model,
-    task: Task,
-    rows: list,
-    strategy: tf.distribute.Strategy | None,
-) -> list[NDArray]:
-    """Computes the inputs of the head of a task."""
     # Instead of a head, a layer that returns its input.
     identity = keras.layers.Identity(name=task.head)
     engine = KerasEngine(encoder, identity, strategy=strategy)
-    examples = task.inputs_of(rows)
+    examples = task.inputs_of(labelled)
     computed = Predictor(task, engine).compute_all(examples, "features")
-    return [outputs for _, outputs in computed]
+    # [H] of each text, or [W, H] of the words of each sentence.
+    features = np.vstack([outputs for _, outputs in computed])
+    kind, size = task.labels.kind, task.num_outputs
+    return frozen.fit(features, gold, kind, size, weights)
 
 
 def cosines(

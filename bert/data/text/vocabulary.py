@@ -41,11 +41,11 @@ def parse(content: bytes, path: str) -> dict[str, int]:
         path: str. The file, for messages.
     """
     vocabulary: dict[str, int] = {}
-    text_lines.check_start(content, path)  # also of .gz, which is not allowed
+    text_lines.check_start(content, path)
 
     # The number of a line is an id, so lines cannot be skipped.
-    for number, line in text_lines.lines(path, stream=io.BytesIO(content)):
-        token = line.strip(" \t\r\n")
+    for number, raw in enumerate(io.BytesIO(content), start=1):
+        token = text_lines.decode(raw, path, number).strip(" \t\r\n")
         expected = "one token per line"
         if not token:
             mistake, fix = "empty line", "remove the line"

@@ -414,9 +414,7 @@ class ModelFolder:
             Original name -> array, and the names of unknown variables.
         """
         weights, skipped = self._reader.weights(self.path, with_optimizer)
-        if self.layers:
-            weights = kept_layers.select(weights, self.layers)
-        return weights, skipped
+        return kept_layers.select(weights, self.layers), skipped
 
     @property
     def _reader(self) -> readers.FormatReader:
