@@ -54,7 +54,12 @@ def fit_head(
     # [H] of each text, or [W, H] of the words of each sentence.
     features = np.vstack([outputs for _, outputs in computed])
     kind, size = task.labels.kind, task.num_outputs
-    return frozen.fit(features, gold, kind, size, weights)
+    head = frozen.fit(features, gold, kind, size, weights)
+    if head.predicts:
+        return head
+    bags = task.bags_of(labelled)
+    predicts = frozen.words_predict(bags, gold, kind, size, weights)
+    return head._replace(predicts=predicts)
 
 
 def cosines(

@@ -10,7 +10,9 @@ encoder as it is.
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
-from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from sklearn.model_selection import KFold, cross_val_predict
 
 from bert.data.labels import MULTI_LABEL, REGRESSION
 from bert.tasks.recipe import FrozenHead
@@ -20,7 +22,8 @@ from bert.tasks.recipe import FrozenHead
 _PENALTIES = 0.1 / 0.9 * np.logspace(0, 3.5, 9)
 _MAX_SCALE = 30.0
 _START = 0.3  # factor of the logits
-_LEAST_GAIN = 0.04  # fraction of a constant's squared error
+# Fractions of a constant's squared error.
+_LEAST_GAIN, _LEAST_GAIN_OF_WORDS = 0.04, 0.1
 
 
 def fit(
@@ -47,11 +50,7 @@ def fit(
     """
     features = features.astype(np.float64)
     mean, size = features.mean(0), np.sqrt(np.square(features).mean())
-    targets = gold
-    if kind not in (MULTI_LABEL, REGRESSION):
-        targets = np.eye(num_outputs)[gold]
-    targets = targets.reshape(len(gold), num_outputs).astype(np.float64)
-
+    targets = _targets(gold, kind, num_outputs)
     alphas = len(gold) * _PENALTIES
     model = RidgeCV(
         alphas, scoring="neg_mean_squared_error", store_cv_results=True
@@ -69,14 +68,58 @@ def fit(
     start = _START * head
     if kind == REGRESSION:  # logits shrink to 0, numbers to their mean
         start[:, -1] += (1 - _START) * targets.mean(0)
-    predicts = kind == REGRESSION or _predicts(left_out, targets, weights)
+    predicts = kind == REGRESSION or _predicts(
+        left_out, targets, weights, _LEAST_GAIN
+    )
     return FrozenHead(
         head.astype(np.float32), start.astype(np.float32), predicts
     )
 
 
+def words_predict(
+    bags: list[list[int]],
+    gold: NDArray,
+    kind: str,
+    num_outputs: int,
+    weights: NDArray | None = None,
+) -> bool:
+    """Whether a linear model of the words predicts the labels.
+
+    An encoder whose outputs say little about the labels can still learn them.
+
+    Args:
+        bags: list of lists of int. Token ids of the training texts.
+        gold, kind, num_outputs, weights: see `fit`.
+
+    Returns:
+        whether ridge regression of TF-IDF predicts left-out texts, see
+        `FrozenHead`.
+    """
+    if not any(bags):
+        return False
+    targets = _targets(gold, kind, num_outputs)
+    left_out = cross_val_predict(
+        Ridge(),
+        TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(bags),
+        targets,
+        cv=KFold(5, shuffle=True, random_state=0),
+        params={"sample_weight": weights},
+    )
+    return _predicts(left_out, targets, weights, _LEAST_GAIN_OF_WORDS)
+
+
+def _targets(gold: NDArray, kind: str, num_outputs: int) -> NDArray:
+    """Values that a regression predicts, float64 [N, C]."""
+    if kind not in (MULTI_LABEL, REGRESSION):
+        gold = np.eye(num_outputs)[gold]
+    return gold.reshape(len(gold), num_outputs).astype(np.float64)
+
+
 def _predicts(
-    left_out: NDArray, targets: NDArray, weights: NDArray | None
+    left_out: NDArray,
+    targets: NDArray,
+    weights: NDArray | None,
+    least_gain: float,
 ) -> bool:
     """Compares predictions for left-out texts, [N, C], with a constant."""
     weights = np.ones(len(targets)) if weights is None else weights
@@ -85,7 +128,7 @@ def _predicts(
     constant = weights * np.square(means - targets).sum(-1)
     gains = constant - weights * np.square(left_out - targets).sum(-1)
     error = gains.std() / np.sqrt(len(gains))
-    return bool(gains.mean() > max(error, _LEAST_GAIN * constant.mean()))
+    return bool(gains.mean() > max(error, least_gain * constant.mean()))
 
 
 def _calibration(

@@ -43,3 +43,14 @@ class LabelledTask(Task[FineTuningT]):
             at most `MAX_FITTED` labels, and their rows in the order of `rows`.
         """
         raise NotImplementedError
+
+    def bags_of(self, rows: list) -> list[list[int]]:
+        """Returns the token ids of texts for a linear model of the words.
+
+        Args:
+            rows: list. Rows of a `LabelledRows`.
+
+        Returns:
+            a list for each row; [] if a label is that of a single word.
+        """
+        return []

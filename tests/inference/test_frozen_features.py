@@ -39,7 +39,19 @@ def started(tmp_path):
         predicted = Predictor(task, engine)([{"text": x} for x in texts])
         return found, [x["label"] for x in predicted]
 
+    start.encoder = encoder
     return start
+
+
+@pytest.mark.parametrize(("other", "predicts"), [("dog", True), ("cat", False)])
+def test_words_predict_labels_that_outputs_do_not(started, other, predicts):
+    pooler = started.encoder.get_layer("pooler")
+    pooler.set_weights([0 * pooler.kernel, 1 + pooler.bias])
+    texts = ["the cat", f"the {other}"] * 20
+    rows = [TextExample(text=x, label=i % 2) for i, x in enumerate(texts)]
+    found, _ = started(rows, texts[:1])
+    assert found.predicts == predicts
+    np.testing.assert_allclose(found.weights[:, :-1], 0, atol=1e-6)
 
 
 def test_rows_of_all_labels_are_drawn_from_a_sorted_table(started, monkeypatch):

@@ -145,6 +145,12 @@ class TextClassification(LabelledTask[Settings]):
             weights = np.array(self.class_weights)[gold]
         return LabelledRows(labelled, gold, weights)
 
+    def bags_of(self, rows: list[TextExample]) -> list[list[int]]:
+        """Returns the token ids of both texts of each row."""
+        from bert.tasks.classification import tfidf
+
+        return tfidf.bags(rows, self.tokenizer)
+
     def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
         """Converts texts to sequences.
 

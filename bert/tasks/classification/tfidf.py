@@ -68,12 +68,12 @@ def predictions(
         texts have no tokens.
     """
     drawn = evaluation.drawn_to_fit(len(train))
-    bags = _bags([train[i] for i in drawn], tokenizer)
-    if not any(bags):
+    known_bags = bags([train[i] for i in drawn], tokenizer)
+    if not any(known_bags):
         return None
     vectorizer = TfidfVectorizer(analyzer=list, sublinear_tf=True)
-    known = vectorizer.fit_transform(bags)
-    new = vectorizer.transform(_bags(rows, tokenizer))
+    known = vectorizer.fit_transform(known_bags)
+    new = vectorizer.transform(bags(rows, tokenizer))
 
     gold = labels_of(train)[drawn]
     if kind == REGRESSION:
@@ -83,8 +83,8 @@ def predictions(
     return _classes(known, gold, new)
 
 
-def _bags(rows: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
-    """The token ids of both texts of each row."""
+def bags(rows: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
+    """The token ids of both texts of each row; texts are not truncated."""
     lines = [f"{row.text} {row.text_b}" for row in rows]
     return tokenizer.fast.ids_of_lines(lines)
 
