@@ -75,7 +75,7 @@ PRETRAIN = (
 TUNE = (
     f"--do_train --do_eval --do_predict --noreport --nolength_buckets {MODEL} "
     "--output_dir=run --export_dir=export --num_train_epochs=1 "
-    "--train_batch_size=7"
+    "--train_batch_size=7 --learning_rate=5e-5"
 )
 TASKS = {
     "classifier": (

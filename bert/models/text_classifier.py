@@ -100,7 +100,8 @@ class TextClassifier(TextModel):
         **kwargs: arguments of `keras.Model`.
 
     Attributes:
-        recipe: Recipe. `start_head` and `num_train_epochs` of the last `fit`.
+        recipe: Recipe. Settings of the last `fit`; after `compile`, the
+            optimizer has the learning rate.
         network: the model of `bert.classifier`, from token ids to logits. Its
             layer "bert" is the encoder, for `enable_lora` and `quantize`.
         tokenizer: Tokenizer. The tokenizer of the encoder.
@@ -207,15 +208,17 @@ class TextClassifier(TextModel):
                 Every shuffled batch is full: the last batch of an epoch is
                 filled with the first texts of the next. Default: 32.
             epochs: int or None. Number of passes over the texts. Default:
-                without `compile`, 3, or as many as make 160 steps, up to 6, or
-                60 steps, up to 20, unless a linear model of the outputs of the
-                encoder predicts nothing; else, and for a dataset, 1.
+                without `compile`, 3, or more for few texts that linear models
+                can predict (`bert.tasks.recipe.choose`); else, and for a
+                dataset, 1.
             start_head: bool or None. Whether a new head of a loaded encoder
-                starts from this linear model, instead of random weights.
-                Default: if it predicts left-out texts better than a constant;
-                not for a dataset.
+                starts from a linear model of its outputs, instead of random
+                weights. Default: if linear models predict left-out texts
+                better than a constant; not for a dataset.
             learning_rate: float or None. Peak of the schedule; an error after
-                `compile`. Default: 5e-5, as in the original.
+                `compile`. Default: 5e-5, as in the original, but 3e-5 for a
+                head of classes or several labels that starts from the linear
+                model; more for hidden sizes below 384.
             validation_split: float. Fraction of the texts to evaluate on
                 after each epoch, taken from the end; ignored if
                 `validation_data` is given. Default: 0.
@@ -292,10 +295,20 @@ class TextClassifier(TextModel):
         if self._has_new_head and start_head is not False:
             encoder = checkpoints.encoder_of(self.network)
             head = frozen_features.fit_head(encoder, self._task(), examples)
-        rows, is_compiled = len(examples), not self._has_schedule
-        self.recipe = recipe.of_fit(
-            rows, batch_size, is_compiled, head, epochs, start_head
+        chosen = recipe.choose(
+            len(examples),
+            batch_size,
+            self.labels,
+            loading.config_of(self.network).hidden_size,
+            head,
+            start_head,
         )
+        # A dataset may be endless: it is read once, as after `compile`.
+        is_compiled = not self._has_schedule
+        reads_once = is_compiled or not examples
+        self.recipe = recipe.of_fit(chosen, reads_once, epochs, learning_rate)
+        if not is_compiled:
+            learning_rate = self.recipe.learning_rate
         if head and self.recipe.start_head:
             frozen_features.add_head(self.network, CLASSIFIER, head.start)
         self._has_new_head = False

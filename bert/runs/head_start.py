@@ -95,8 +95,16 @@ def with_recipe(
         return run
     assert isinstance(task, LabelledTask)
 
+    size, labels, config = settings.train_batch_size, task.labels, run.config
+    chosen = recipe.choose(
+        num_rows,
+        size,
+        labels,
+        config.hidden_size,
+        head,
+        settings.start_head if "start_head" in settings.given else None,
+    )
     # Earlier versions had no recipe.
-    chosen = recipe.choose(num_rows, settings.train_batch_size, head)
     if run.recorded:
         chosen = Recipe.of_flags(run.recorded)
     values = chosen._asdict()
@@ -105,8 +113,7 @@ def with_recipe(
     settings = dataclasses.replace(settings, **values)
 
     chosen = Recipe.of_flags(vars(settings))
-    size, labels = settings.train_batch_size, task.labels
-    config, unit = run.config, settings.unit
+    unit = settings.unit
     log(recipe.describe(chosen, num_rows, size, head, labels, config, unit))
     return dataclasses.replace(run, settings=settings)
 

@@ -19,9 +19,11 @@ from bert.data.labels import REGRESSION, Labels
 from bert.modeling.config import BertConfig
 
 ORIGINAL, TABLE = "original", "table"
-_EPOCHS = 3
+_EPOCHS, _RATE = 3, 5e-5
+_RATE_FROM_START = 3e-5
 # Least numbers of steps, and the most epochs for them.
 _LEAST_STEPS = ((160, 6), (60, 20))
+_SMALL, _SMALLEST = 384, 128  # hidden sizes
 
 
 class FrozenHead(NamedTuple):
@@ -31,11 +33,12 @@ class FrozenHead(NamedTuple):
         weights: float32 [C, H + 1]. W of x W^T + b, and b in the last column.
         start: float32 [C, H + 1]. Smaller weights, from which training starts:
             a large head amplifies each change of the encoder.
-        predicts: bool. Whether the features predict the labels: values for
-            left-out texts are better than a constant by more than a standard
-            error (as in the one-standard-error rule, Breiman et al. 1984) and
-            4 % of its squared error. A model of numbers always counts, as no
-            constant ranks them.
+        predicts: bool. Whether a linear model predicts the labels: its values
+            for left-out texts are better than a constant by more than a
+            standard error (as in the one-standard-error rule, Breiman et al.
+            1984) and a fraction of its squared error, 4 % for a model of the
+            features, 10 % for one of the words. A model of numbers always
+            counts, as no constant ranks them.
     """
 
     weights: NDArray
@@ -50,10 +53,12 @@ class Recipe(NamedTuple):
         start_head: bool. Whether the head starts from a linear model of the
             outputs of the encoder. Default: False.
         num_train_epochs: float. Number of passes over the rows. Default: 3.
+        learning_rate: float. Peak of the learning rate. Default: 5e-5.
     """
 
     start_head: bool = False
-    num_train_epochs: float = 3.0
+    num_train_epochs: float = _EPOCHS
+    learning_rate: float = _RATE
 
     @classmethod
     def of_flags(cls, values: Mapping[str, Json]) -> Self:
@@ -74,17 +79,17 @@ class RecipeFlags(BaseSettings):
 
     recipe: str | None = flag(
         None,
-        "Defaults of the training flags. table: --start_head, and as many "
-        "epochs as the number of rows needs, if the outputs of the encoder "
-        "predict the labels; original: the original's. Default: table for your "
-        "own tables and labelled words.",
+        "Defaults of the training flags. table: --start_head, and epochs and "
+        "learning rate for the number of rows and the size of the network, if "
+        "linear models predict the labels; original: the original's. Default: "
+        "table for your own tables and labelled words.",
         choices=(TABLE, ORIGINAL),
     )
     start_head: bool = flag(
         False,
         "Start the head from a linear model of the outputs of the encoder, "
-        "instead of random weights. With --recipe=table: if it predicts the "
-        "labels.",
+        "instead of random weights. With --recipe=table: if linear models "
+        "predict the labels.",
         resume=True,
         topic=RARE,
     )
@@ -100,51 +105,70 @@ class RecipeFlags(BaseSettings):
         return (self.recipe or self.usual_recipe) == TABLE
 
 
-def choose(num_rows: int, batch_size: int, head: FrozenHead | None) -> Recipe:
+def choose(
+    num_rows: int,
+    batch_size: int,
+    labels: Labels,
+    hidden_size: int,
+    head: FrozenHead | None,
+    start_head: bool | None = None,
+) -> Recipe:
     """Chooses the training settings for a table.
 
-        choose(200, 32, None)  # Recipe(start_head=False, num_train_epochs=10.0)
+        choose(200, 32, Labels(CLASSES, ("ham", "spam")), 768, None)
+        # Recipe(start_head=False, num_train_epochs=10.0, learning_rate=5e-05)
+
+    Small networks learn more of a task, and compute faster: if the hidden size
+    H is below 384, learning rate and steps are multiplied by (384 / H)^2, and
+    the most epochs by 384 / H; below 128 as for 128.
 
     Args:
         num_rows: int. Number of training rows.
         batch_size: int. Rows of a batch.
-        head: FrozenHead or None. A head for the rows. If it predicts nothing,
-            more steps would only learn the rows by heart. None: the head is
-            not new, the encoder has random weights, or the rows are too few.
+        labels: Labels. Labels of the rows.
+        hidden_size: int. H.
+        head: FrozenHead or None. A head for the rows. If the labels cannot be
+            predicted, more steps would only learn the rows by heart. None: the
+            head is not new, the encoder has random weights, or the rows are too
+            few.
+        start_head: bool or None. Whether training starts from this head.
+            Default: if the labels can be predicted.
     """
     if head and not head.predicts:
-        return Recipe()
+        return Recipe(bool(start_head))
+    starts = head is not None and start_head is not False
+    factor = _SMALL / min(max(hidden_size, _SMALLEST), _SMALL)
     epochs = [
-        min(most, math.ceil(steps * batch_size / max(1, num_rows)))
+        min(
+            math.ceil(factor * most),
+            math.ceil(factor**2 * steps * batch_size / max(1, num_rows)),
+        )
         for steps, most in _LEAST_STEPS
     ]
-    return Recipe(head is not None, float(max(_EPOCHS, *epochs)))
+    lower = starts and labels.kind != REGRESSION
+    rate = (_RATE_FROM_START if lower else _RATE) * factor**2
+    return Recipe(starts, float(max(_EPOCHS, *epochs)), float(f"{rate:.2g}"))
 
 
 def of_fit(
-    num_rows: int,
-    batch_size: int,
-    is_compiled: bool,
-    head: FrozenHead | None,
+    chosen: Recipe,
+    reads_once: bool,
     epochs: int | None,
-    start_head: bool | None,
+    learning_rate: float | None,
 ) -> Recipe:
-    """Chooses the settings of `TextClassifier.fit`.
+    """Completes the settings of `TextClassifier.fit`.
 
     Args:
-        num_rows: int. Number of training texts; 0 if unknown.
-        batch_size: int. Texts of a batch.
-        is_compiled: bool. Whether the user has chosen an optimizer.
-        head: FrozenHead or None. See `choose`.
-        epochs, start_head: the arguments of `fit`, or None.
+        chosen: Recipe. Result of `choose`.
+        reads_once: bool. Whether an epoch is the default, as in Keras.
+        epochs, learning_rate: the arguments of `fit`, or None.
     """
-    chosen = choose(num_rows, batch_size, head)
-    if is_compiled or not num_rows:
-        chosen = chosen._replace(num_train_epochs=1.0)
-    if head and start_head is not None:
-        chosen = chosen._replace(start_head=start_head)
+    if epochs is None and reads_once:
+        epochs = 1
     if epochs is not None:
         chosen = chosen._replace(num_train_epochs=epochs)
+    if learning_rate is not None:
+        chosen = chosen._replace(learning_rate=learning_rate)
     return chosen
 
 
@@ -175,9 +199,9 @@ def describe(
     start = "frozen features" if chosen.start_head else "random weights"
     start = f"head from {start}, " if head or chosen.start_head else ""
     if head and not head.predicts:
-        start = f"frozen features do not predict the labels, {start}"
+        start = f"linear models do not predict the labels, {start}"
     return (
         f"recipe: {num_rows:,} {unit}, {targets}, {layers} x {size}: {start}"
-        f"{epochs:g} epoch{'s' * (epochs != 1)} ({steps}); "
-        "--recipe=original for the original's"
+        f"{epochs:g} epoch{'s' * (epochs != 1)} ({steps}), learning rate "
+        f"{chosen.learning_rate:g}; --recipe=original for the original's"
     )

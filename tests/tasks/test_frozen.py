@@ -63,6 +63,17 @@ def test_a_tiny_gain_is_no_prediction(noise, predicts):
     assert frozen.fit(features, gold, CLASSES, 2).predicts == predicts
 
 
+@pytest.mark.parametrize(("noise", "predicts"), [(0, True), (3, False)])
+def test_words_predict_labels(noise, predicts):
+    """One word of ten decides, and the others are noise."""
+    rng = np.random.default_rng(5)
+    bags = rng.integers(0, 30, (300, 10))
+    gold = ((bags == 7).any(1) + rng.normal(0, noise, 300) > 0.5).astype(int)
+    bags = bags.tolist()
+    assert frozen.words_predict(bags, gold, CLASSES, 2) == predicts
+    assert not frozen.words_predict([[]] * 300, gold, CLASSES, 2)
+
+
 def test_numbers_are_predicted():
     gold = (TRUE[:, 0] + 5).astype("f4")
     found = logits(frozen.fit(FEATURES[:150], gold[:150], REGRESSION, 1))
@@ -115,11 +126,14 @@ def settings_of(*given, **values):
 _ZEROS = np.zeros((2, H + 1), "f4")
 HEAD = FrozenHead(_ZEROS, _ZEROS, True)
 WEAK = HEAD._replace(predicts=False)
+RATE, LOW = 5e-5, 3e-5
+LARGE = small.config(hidden_size=390)
+LABELS, NUMBERS = Labels(CLASSES, ("a", "b")), Labels(REGRESSION)
 
 
 def completed(settings, recorded, head=HEAD, rows=400):
     trained = Trained("out", True, None, recorded) if recorded else None
-    run = run_folders.made(settings, trained=trained)
+    run = run_folders.made(settings, trained=trained, config=LARGE)
     task = TextClassification(None, Labels(CLASSES, ("a", "b")), small.S)
     run = head_start.with_recipe(run, task, rows, head)
     return Recipe.of_flags(vars(run.settings))
@@ -128,20 +142,29 @@ def completed(settings, recorded, head=HEAD, rows=400):
 @pytest.mark.parametrize(
     ("head", "chosen", "line"),
     [
-        (HEAD, Recipe(True, 6.0), "head from frozen features, 6 epochs (75 "),
+        (
+            HEAD,
+            Recipe(True, 6.0, LOW),
+            "head from frozen features, 6 epochs (75 steps), learning rate "
+            "3e-05",
+        ),
         (
             WEAK,
-            Recipe(False, 3.0),
-            "frozen features do not predict the labels, head from random "
-            "weights, 3 epochs (37 ",
+            Recipe(False, 3.0, RATE),
+            "linear models do not predict the labels, head from random "
+            "weights, 3 epochs (37 steps), learning rate 5e-05",
         ),
-        (None, Recipe(False, 6.0), "6 epochs (75 "),
+        (
+            None,
+            Recipe(False, 6.0, RATE),
+            "6 epochs (75 steps), learning rate 5e-05",
+        ),
     ],
 )
 def test_a_table_has_a_recipe_that_is_printed(capsys, head, chosen, line):
     assert completed(settings_of(), {}, head) == chosen
     assert capsys.readouterr().err == (
-        f"recipe: 400 rows, 2 labels, 2 x 15: {line}steps); "
+        f"recipe: 400 rows, 2 labels, 2 x 390: {line}; "
         "--recipe=original for the original's\n"
     )
 
@@ -151,21 +174,46 @@ def test_a_table_has_a_recipe_that_is_printed(capsys, head, chosen, line):
     [(10, 20), (200, 10), (400, 6), (900, 6), (1200, 5), (1706, 4), (1707, 3)],
 )
 def test_few_rows_are_read_more_often(rows, epochs):
-    assert recipe.choose(rows, 32, HEAD) == Recipe(True, epochs)
-    assert recipe.choose(rows, 32, None) == Recipe(False, epochs)
-    assert recipe.choose(rows, 32, WEAK) == Recipe(False, 3.0)
+    def choose(*given):
+        return recipe.choose(rows, 32, LABELS, 768, *given)
+
+    assert choose(HEAD) == Recipe(True, epochs, LOW)
+    assert choose(None) == Recipe(False, epochs, RATE)
+    assert choose(WEAK) == Recipe(False, 3.0, RATE)
+    assert choose(WEAK, True) == Recipe(True, 3.0, RATE)
+    numbers = recipe.choose(rows, 32, NUMBERS, 384, HEAD)
+    assert numbers == Recipe(True, epochs, RATE)
+
+
+@pytest.mark.parametrize(
+    ("hidden_size", "rows", "epochs", "rate"),
+    [
+        (384, 1000, 6, 3e-5),
+        (256, 1000, 9, 6.8e-5),
+        (128, 1000, 18, 2.7e-4),
+        (15, 1000, 18, 2.7e-4),
+        (128, 100, 60, 2.7e-4),
+        (128, 9000, 6, 2.7e-4),
+    ],
+)
+def test_small_networks_take_more_and_larger_steps(
+    hidden_size, rows, epochs, rate
+):
+    found = recipe.choose(rows, 32, LABELS, hidden_size, HEAD)
+    assert found == Recipe(True, epochs, rate)
 
 
 def test_labelled_words_have_the_recipe(capsys):
     tokenizer = run_folders.MODEL.tokenizer
     task = TokenClassification(tokenizer, ["O", "B-X", "I-X"], True, 9)
-    run = run_folders.made(ner.Settings(do_train=True))
+    run = run_folders.made(ner.Settings(do_train=True), config=LARGE)
     capsys.readouterr()
     run = head_start.with_recipe(run, task, 200, HEAD)
-    assert Recipe.of_flags(vars(run.settings)) == Recipe(True, 10.0)
+    assert Recipe.of_flags(vars(run.settings)) == Recipe(True, 10.0, LOW)
     assert capsys.readouterr().err == (
-        "recipe: 200 windows, 3 labels, 2 x 15: head from frozen features, 10 "
-        "epochs (62 steps); --recipe=original for the original's\n"
+        "recipe: 200 windows, 3 labels, 2 x 390: head from frozen features, 10 "
+        "epochs (62 steps), learning rate 3e-05; --recipe=original for the "
+        "original's\n"
     )
     for values in ({"do_train": True, "recipe": "original"}, {}):
         run = run_folders.made(ner.Settings(**values))
@@ -175,22 +223,30 @@ def test_labelled_words_have_the_recipe(capsys):
 def test_the_original_has_no_recipe(capsys):
     for values in ({"recipe": "original"}, {"task_name": "cola"}):
         settings = dataclasses.replace(settings_of(), **values)
-        assert completed(settings, {}) == Recipe(False, 3.0)
+        assert completed(settings, {}) == Recipe(False, 3.0, RATE)
     assert not capsys.readouterr().err
     settings = dataclasses.replace(settings, recipe="table")
-    assert completed(settings, {}) == Recipe(True, 6.0)
+    assert completed(settings, {}) == Recipe(True, 6.0, LOW)
 
 
 def test_a_given_flag_keeps_its_value():
     settings = settings_of("num_train_epochs", num_train_epochs=1.0)
-    assert completed(settings, {}) == Recipe(True, 1.0)
+    assert completed(settings, {}) == Recipe(True, 1.0, LOW)
+    settings = settings_of("learning_rate", learning_rate=3e-5)
+    assert completed(settings, {}) == Recipe(True, 6.0, 3e-5)
     settings = settings_of("start_head", start_head=False)
-    assert completed(settings, {}) == Recipe(False, 6.0)
+    assert completed(settings, {}, None) == Recipe(False, 6.0, RATE)
+    settings = settings_of("start_head", start_head=True)
+    assert completed(settings, {}, WEAK) == Recipe(True, 3.0, RATE)
 
 
 def test_a_resumed_run_keeps_its_values():
-    recorded = {"start_head": True, "num_train_epochs": 7.0}
-    assert completed(settings_of(), recorded) == Recipe(True, 7.0)
+    recorded = {
+        "start_head": True,
+        "num_train_epochs": 7.0,
+        "learning_rate": RATE,
+    }
+    assert completed(settings_of(), recorded) == Recipe(True, 7.0, RATE)
     # An earlier version had no recipe.
-    earlier = {"num_train_epochs": 3.0}
-    assert completed(settings_of(), earlier) == Recipe(False, 3.0)
+    earlier = {"num_train_epochs": 3.0, "learning_rate": RATE}
+    assert completed(settings_of(), earlier) == Recipe(False, 3.0, RATE)
