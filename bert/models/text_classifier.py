@@ -100,8 +100,7 @@ class TextClassifier(TextModel):
         **kwargs: arguments of `keras.Model`.
 
     Attributes:
-        recipe: Recipe. Settings of the last `fit`; after `compile`, the
-            optimizer has the learning rate.
+        recipe: Recipe. Settings of the last `fit`.
         network: the model of `bert.classifier`, from token ids to logits. Its
             layer "bert" is the encoder, for `enable_lora` and `quantize`.
         tokenizer: Tokenizer. The tokenizer of the encoder.
@@ -207,18 +206,13 @@ class TextClassifier(TextModel):
             batch_size: int. Number of texts per batch; ignored for a dataset.
                 Every shuffled batch is full: the last batch of an epoch is
                 filled with the first texts of the next. Default: 32.
-            epochs: int or None. Number of passes over the texts. Default:
-                without `compile`, 3, or more for few texts that linear models
-                can predict (`bert.tasks.recipe.choose`); else, and for a
-                dataset, 1.
+            epochs: int or None. Number of passes. Default: 3 or more, see
+                `bert.tasks.recipe.choose`; after `compile` and for datasets, 1.
             start_head: bool or None. Whether a new head of a loaded encoder
                 starts from a linear model of its outputs, instead of random
-                weights. Default: if linear models predict left-out texts
-                better than a constant; not for a dataset.
+                weights; not for a dataset. Default: see `choose`.
             learning_rate: float or None. Peak of the schedule; an error after
-                `compile`. Default: 5e-5, as in the original, but 3e-5 for a
-                head of classes or several labels that starts from the linear
-                model; more for hidden sizes below 384.
+                `compile`. Default: near 5e-5, see `choose`.
             validation_split: float. Fraction of the texts to evaluate on
                 after each epoch, taken from the end; ignored if
                 `validation_data` is given. Default: 0.
@@ -234,8 +228,7 @@ class TextClassifier(TextModel):
             distill_weight, distill_temperature: float. See the flags of
                 run_classifier.py.
             callbacks: list or None. Callbacks of Keras. With validation,
-                their logs have `val_accuracy` and the other metrics of
-                `evaluate`.
+                their logs have the metrics of `evaluate`: `val_accuracy`, ...
             **kwargs: arguments of `keras.Model.fit`.
 
         Returns:
@@ -295,19 +288,13 @@ class TextClassifier(TextModel):
         if self._has_new_head and start_head is not False:
             encoder = checkpoints.encoder_of(self.network)
             head = frozen_features.fit_head(encoder, self._task(), examples)
+        size = loading.config_of(self.network).hidden_size
         chosen = recipe.choose(
-            len(examples),
-            batch_size,
-            self.labels,
-            loading.config_of(self.network).hidden_size,
-            head,
-            start_head,
+            len(examples), batch_size, size, head, bool(start_head)
         )
-        # A dataset may be endless: it is read once, as after `compile`.
-        is_compiled = not self._has_schedule
-        reads_once = is_compiled or not examples
-        self.recipe = recipe.of_fit(chosen, reads_once, epochs, learning_rate)
-        if not is_compiled:
+        once = not (self._has_schedule and examples)
+        self.recipe = recipe.of_fit(chosen, once, epochs, learning_rate)
+        if self._has_schedule:
             learning_rate = self.recipe.learning_rate
         if head and self.recipe.start_head:
             frozen_features.add_head(self.network, CLASSIFIER, head.start)

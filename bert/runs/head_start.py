@@ -95,15 +95,9 @@ def with_recipe(
         return run
     assert isinstance(task, LabelledTask)
 
-    size, labels, config = settings.train_batch_size, task.labels, run.config
-    chosen = recipe.choose(
-        num_rows,
-        size,
-        labels,
-        config.hidden_size,
-        head,
-        settings.start_head if "start_head" in settings.given else None,
-    )
+    size, config = settings.train_batch_size, run.config
+    given = "start_head" in settings.given
+    chosen = recipe.choose(num_rows, size, config.hidden_size, head, given)
     # Earlier versions had no recipe.
     if run.recorded:
         chosen = Recipe.of_flags(run.recorded)
@@ -113,7 +107,7 @@ def with_recipe(
     settings = dataclasses.replace(settings, **values)
 
     chosen = Recipe.of_flags(vars(settings))
-    unit = settings.unit
+    labels, unit = task.labels, settings.unit
     log(recipe.describe(chosen, num_rows, size, head, labels, config, unit))
     return dataclasses.replace(run, settings=settings)
 

@@ -72,7 +72,7 @@ def fit(
         left_out, targets, weights, _LEAST_GAIN
     )
     return FrozenHead(
-        head.astype(np.float32), start.astype(np.float32), predicts
+        head.astype(np.float32), start.astype(np.float32), predicts, kind
     )
 
 

@@ -39,11 +39,13 @@ class FrozenHead(NamedTuple):
             1984) and a fraction of its squared error, 4 % for a model of the
             features, 10 % for one of the words. A model of numbers always
             counts, as no constant ranks them.
+        kind: str. Kind of the labels.
     """
 
     weights: NDArray
     start: NDArray
     predicts: bool
+    kind: str
 
 
 class Recipe(NamedTuple):
@@ -108,14 +110,13 @@ class RecipeFlags(BaseSettings):
 def choose(
     num_rows: int,
     batch_size: int,
-    labels: Labels,
     hidden_size: int,
     head: FrozenHead | None,
-    start_head: bool | None = None,
+    start_head: bool = False,
 ) -> Recipe:
     """Chooses the training settings for a table.
 
-        choose(200, 32, Labels(CLASSES, ("ham", "spam")), 768, None)
+        choose(200, 32, 768, None)
         # Recipe(start_head=False, num_train_epochs=10.0, learning_rate=5e-05)
 
     Small networks learn more of a task, and compute faster: if the hidden size
@@ -125,18 +126,17 @@ def choose(
     Args:
         num_rows: int. Number of training rows.
         batch_size: int. Rows of a batch.
-        labels: Labels. Labels of the rows.
         hidden_size: int. H.
         head: FrozenHead or None. A head for the rows. If the labels cannot be
             predicted, more steps would only learn the rows by heart. None: the
             head is not new, the encoder has random weights, or the rows are too
             few.
-        start_head: bool or None. Whether training starts from this head.
-            Default: if the labels can be predicted.
+        start_head: bool. Whether training starts from this head even then.
+            Default: False.
     """
     if head and not head.predicts:
-        return Recipe(bool(start_head))
-    starts = head is not None and start_head is not False
+        return Recipe(start_head)
+    lower = head is not None and head.kind != REGRESSION
     factor = _SMALL / min(max(hidden_size, _SMALLEST), _SMALL)
     epochs = [
         min(
@@ -145,14 +145,15 @@ def choose(
         )
         for steps, most in _LEAST_STEPS
     ]
-    lower = starts and labels.kind != REGRESSION
     rate = (_RATE_FROM_START if lower else _RATE) * factor**2
-    return Recipe(starts, float(max(_EPOCHS, *epochs)), float(f"{rate:.2g}"))
+    return Recipe(
+        head is not None, float(max(_EPOCHS, *epochs)), float(f"{rate:.2g}")
+    )
 
 
 def of_fit(
     chosen: Recipe,
-    reads_once: bool,
+    once: bool,
     epochs: int | None,
     learning_rate: float | None,
 ) -> Recipe:
@@ -160,10 +161,11 @@ def of_fit(
 
     Args:
         chosen: Recipe. Result of `choose`.
-        reads_once: bool. Whether an epoch is the default, as in Keras.
+        once: bool. Whether one epoch is the default, as in Keras: after
+            `compile`, and for a dataset, which may be endless.
         epochs, learning_rate: the arguments of `fit`, or None.
     """
-    if epochs is None and reads_once:
+    if epochs is None and once:
         epochs = 1
     if epochs is not None:
         chosen = chosen._replace(num_train_epochs=epochs)

@@ -124,11 +124,11 @@ def settings_of(*given, **values):
 
 
 _ZEROS = np.zeros((2, H + 1), "f4")
-HEAD = FrozenHead(_ZEROS, _ZEROS, True)
+HEAD = FrozenHead(_ZEROS, _ZEROS, True, CLASSES)
 WEAK = HEAD._replace(predicts=False)
 RATE, LOW = 5e-5, 3e-5
 LARGE = small.config(hidden_size=390)
-LABELS, NUMBERS = Labels(CLASSES, ("a", "b")), Labels(REGRESSION)
+NUMBERS = HEAD._replace(kind=REGRESSION)
 
 
 def completed(settings, recorded, head=HEAD, rows=400):
@@ -175,14 +175,13 @@ def test_a_table_has_a_recipe_that_is_printed(capsys, head, chosen, line):
 )
 def test_few_rows_are_read_more_often(rows, epochs):
     def choose(*given):
-        return recipe.choose(rows, 32, LABELS, 768, *given)
+        return recipe.choose(rows, 32, 768, *given)
 
     assert choose(HEAD) == Recipe(True, epochs, LOW)
     assert choose(None) == Recipe(False, epochs, RATE)
     assert choose(WEAK) == Recipe(False, 3.0, RATE)
     assert choose(WEAK, True) == Recipe(True, 3.0, RATE)
-    numbers = recipe.choose(rows, 32, NUMBERS, 384, HEAD)
-    assert numbers == Recipe(True, epochs, RATE)
+    assert choose(NUMBERS) == Recipe(True, epochs, RATE)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_few_rows_are_read_more_often(rows, epochs):
 def test_small_networks_take_more_and_larger_steps(
     hidden_size, rows, epochs, rate
 ):
-    found = recipe.choose(rows, 32, LABELS, hidden_size, HEAD)
+    found = recipe.choose(rows, 32, hidden_size, HEAD)
     assert found == Recipe(True, epochs, rate)
 
 
