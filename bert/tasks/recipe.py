@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bert.common.flags import RARE, TRAINING, BaseSettings, flag
 from bert.common.formats.json_files import Json
 from bert.common.progress import counted
-from bert.data.labels import REGRESSION, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.modeling.config import BertConfig
 
 ORIGINAL, TABLE = "original", "table"
@@ -136,7 +136,8 @@ def choose(
     """
     if head and not head.predicts:
         return Recipe(start_head)
-    lower = head is not None and head.kind != REGRESSION
+    # Numbers and labels of words are learned better with the usual rate.
+    lower = head is not None and head.kind in (CLASSES, MULTI_LABEL)
     factor = _SMALL / min(max(hidden_size, _SMALLEST), _SMALL)
     epochs = [
         min(

@@ -12,6 +12,7 @@ from bert.tasks import frozen, recipe
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.ner import settings as ner
+from bert.tasks.ner.entities import ENTITIES
 from bert.tasks.ner.task import TokenClassification
 from bert.tasks.recipe import FrozenHead, Recipe
 from bert.tasks.run import Trained
@@ -129,6 +130,7 @@ WEAK = HEAD._replace(predicts=False)
 RATE, LOW = 5e-5, 3e-5
 LARGE = small.config(hidden_size=390)
 NUMBERS = HEAD._replace(kind=REGRESSION)
+OF_WORDS = HEAD._replace(kind=ENTITIES)
 
 
 def completed(settings, recorded, head=HEAD, rows=400):
@@ -181,7 +183,8 @@ def test_few_rows_are_read_more_often(rows, epochs):
     assert choose(None) == Recipe(False, epochs, RATE)
     assert choose(WEAK) == Recipe(False, 3.0, RATE)
     assert choose(WEAK, True) == Recipe(True, 3.0, RATE)
-    assert choose(NUMBERS) == Recipe(True, epochs, RATE)
+    for head in (NUMBERS, OF_WORDS):
+        assert choose(head) == Recipe(True, epochs, RATE)
 
 
 @pytest.mark.parametrize(
@@ -207,11 +210,11 @@ def test_labelled_words_have_the_recipe(capsys):
     task = TokenClassification(tokenizer, ["O", "B-X", "I-X"], True, 9)
     run = run_folders.made(ner.Settings(do_train=True), config=LARGE)
     capsys.readouterr()
-    run = head_start.with_recipe(run, task, 200, HEAD)
-    assert Recipe.of_flags(vars(run.settings)) == Recipe(True, 10.0, LOW)
+    run = head_start.with_recipe(run, task, 200, OF_WORDS)
+    assert Recipe.of_flags(vars(run.settings)) == Recipe(True, 10.0, RATE)
     assert capsys.readouterr().err == (
         "recipe: 200 windows, 3 labels, 2 x 390: head from frozen features, 10 "
-        "epochs (62 steps), learning rate 3e-05; --recipe=original for the "
+        "epochs (62 steps), learning rate 5e-05; --recipe=original for the "
         "original's\n"
     )
     for values in ({"do_train": True, "recipe": "original"}, {}):
