@@ -26,7 +26,7 @@ _WORDS = 40
 _FLAGS = (
     "--task_name=csv --text_column=text --label_column=label --do_train "
     "--do_eval --num_seeds=3 --learning_rate=1e-4 --train_batch_size=16 "
-    "--max_seq_length=64 --precision=bfloat16 --noreport"
+    "--max_seq_length=64 --precision=bfloat16 --noreport --recipe=original"
 ).split()
 _SEVERAL = "--multi_label --label_separator=+"
 _RUNS = (  # folder, table, flags; a folder that is trained is evaluated again

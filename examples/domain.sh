@@ -21,7 +21,7 @@ fine_tune() { # from a checkpoint, to a folder, with a number of epochs
         --eval_file="$out/packages_held_out.tsv" --label_column=package \
         --init_checkpoint="$1" --output_dir="$2" --num_seeds="$SEEDS" \
         --max_seq_length=32 --train_batch_size=16 --learning_rate=1e-4 \
-        --num_train_epochs="$3" --eval_batch_size=64
+        --num_train_epochs="$3" --eval_batch_size=64 --recipe=original
 }
 
 [ -d "$out/packages" ] || install "$out/packages" biopython scikit-image \
