@@ -51,6 +51,6 @@ class LabelledTask(Task[FineTuningT]):
             rows: list. Rows of a `LabelledRows`.
 
         Returns:
-            a list for each row; [] if a label is that of a single word.
+            a list for each row; [] if single words have labels.
         """
         return []
