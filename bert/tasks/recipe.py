@@ -19,7 +19,7 @@ from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.modeling.config import BertConfig
 
 ORIGINAL, TABLE = "original", "table"
-_EPOCHS, _RATE = 3, 5e-5
+_EPOCHS, _RATE = 3.0, 5e-5
 _RATE_FROM_START = 3e-5
 # Least numbers of steps, and the most epochs for them.
 _LEAST_STEPS = ((160, 6), (60, 20))
