@@ -65,8 +65,6 @@ SENTENCES
         --output_dir="$out/packages" \
         --export_dir="$out/packages_export" \
         --max_seq_length=64 \
-        --num_train_epochs=2 \
-        --learning_rate=5e-4 \
         --eval_batch_size=64
 
 show "$python" predict.py --model="$out/packages_export" <<'SENTENCES'

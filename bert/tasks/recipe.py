@@ -120,8 +120,8 @@ def choose(
         # Recipe(start_head=False, num_train_epochs=10.0, learning_rate=5e-05)
 
     Small networks learn more of a task, and compute faster: if the hidden size
-    H is below 384, learning rate and steps are multiplied by (384 / H)^2, and
-    the most epochs by 384 / H; below 128 as for 128.
+    H is below 384, steps and epochs are multiplied by 384 / H, and the learning
+    rate by its square; below 128 as for 128.
 
     Args:
         num_rows: int. Number of training rows.
@@ -142,7 +142,7 @@ def choose(
     epochs = [
         min(
             math.ceil(factor * most),
-            math.ceil(factor**2 * steps * batch_size / max(1, num_rows)),
+            math.ceil(factor * steps * batch_size / max(1, num_rows)),
         )
         for steps, most in _LEAST_STEPS
     ]
