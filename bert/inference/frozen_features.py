@@ -43,13 +43,14 @@ def fit_head(
     """
     from bert.tasks import frozen  # imports scikit-learn
 
-    labelled, gold, weights = task.rows_to_fit(rows)
+    labelled = task.rows_to_fit(rows)
+    gold, weights = labelled.gold, labelled.weights
     if len(gold) < _LEAST:
         return None
     # Instead of a head, a layer that returns its input.
     identity = keras.layers.Identity(name=task.head)
     engine = KerasEngine(encoder, identity, strategy=strategy)
-    examples = task.inputs_of(labelled)
+    examples = task.inputs_of(labelled.rows)
     computed = Predictor(task, engine).compute_all(examples, "features")
     # [H] of each text, or [W, H] of the words of each sentence.
     features = np.vstack([outputs for _, outputs in computed])
@@ -57,9 +58,7 @@ def fit_head(
     head = frozen.fit(features, gold, kind, size, weights)
     if head.predicts:
         return head
-    bags = task.bags_of(labelled)
-    predicts = frozen.words_predict(bags, gold, kind, size, weights)
-    return head._replace(predicts=predicts)
+    return head._replace(predicts=task.words_predict(labelled))
 
 
 def cosines(

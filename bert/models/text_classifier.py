@@ -212,7 +212,7 @@ class TextClassifier(TextModel):
                 starts from a linear model of its outputs, instead of random
                 weights; not for a dataset. Default: see `choose`.
             learning_rate: float or None. Peak of the schedule; an error after
-                `compile`. Default: near 5e-5, see `choose`.
+                `compile`. Default: 3e-5 to 4.5e-4, see `choose`.
             validation_split: float. Fraction of the texts to evaluate on
                 after each epoch, taken from the end; ignored if
                 `validation_data` is given. Default: 0.

@@ -10,9 +10,7 @@ encoder as it is.
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from bert.data.labels import MULTI_LABEL, REGRESSION
 from bert.tasks.recipe import FrozenHead
@@ -22,8 +20,7 @@ from bert.tasks.recipe import FrozenHead
 _PENALTIES = 0.1 / 0.9 * np.logspace(0, 3.5, 9)
 _MAX_SCALE = 30.0
 _START = 0.3  # factor of the logits
-# Fractions of a constant's squared error.
-_LEAST_GAIN, _LEAST_GAIN_OF_WORDS = 0.04, 0.1
+_LEAST_GAIN = 0.04  # fraction of a constant's squared error
 
 
 def fit(
@@ -50,7 +47,7 @@ def fit(
     """
     features = features.astype(np.float64)
     mean, size = features.mean(0), np.sqrt(np.square(features).mean())
-    targets = _targets(gold, kind, num_outputs)
+    targets = targets_of(gold, kind, num_outputs)
     alphas = len(gold) * _PENALTIES
     model = RidgeCV(
         alphas, scoring="neg_mean_squared_error", store_cv_results=True
@@ -68,7 +65,7 @@ def fit(
     start = _START * head
     if kind == REGRESSION:  # logits shrink to 0, numbers to their mean
         start[:, -1] += (1 - _START) * targets.mean(0)
-    predicts = kind == REGRESSION or _predicts(
+    predicts = kind == REGRESSION or is_gain(
         left_out, targets, weights, _LEAST_GAIN
     )
     return FrozenHead(
@@ -76,52 +73,28 @@ def fit(
     )
 
 
-def words_predict(
-    bags: list[list[int]],
-    gold: NDArray,
-    kind: str,
-    num_outputs: int,
-    weights: NDArray | None = None,
-) -> bool:
-    """Whether a linear model of the words predicts the labels.
-
-    An encoder whose outputs say little about the labels can still learn them.
-
-    Args:
-        bags: list of lists of int. Token ids of the training texts.
-        gold, kind, num_outputs, weights: see `fit`.
-
-    Returns:
-        whether ridge regression of TF-IDF predicts left-out texts, see
-        `FrozenHead`.
-    """
-    if not any(bags):
-        return False
-    targets = _targets(gold, kind, num_outputs)
-    left_out = cross_val_predict(
-        Ridge(),
-        TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(bags),
-        targets,
-        cv=KFold(5, shuffle=True, random_state=0),
-        params={"sample_weight": weights},
-    )
-    return _predicts(left_out, targets, weights, _LEAST_GAIN_OF_WORDS)
-
-
-def _targets(gold: NDArray, kind: str, num_outputs: int) -> NDArray:
+def targets_of(gold: NDArray, kind: str, num_outputs: int) -> NDArray:
     """Values that a regression predicts, float64 [N, C]."""
     if kind not in (MULTI_LABEL, REGRESSION):
         gold = np.eye(num_outputs)[gold]
     return gold.reshape(len(gold), num_outputs).astype(np.float64)
 
 
-def _predicts(
+def is_gain(
     left_out: NDArray,
     targets: NDArray,
     weights: NDArray | None,
     least_gain: float,
 ) -> bool:
-    """Compares predictions for left-out texts, [N, C], with a constant."""
+    """Whether predictions for left-out texts are better than a constant.
+
+    Args:
+        left_out: float [N, C]. The predictions.
+        targets: float64 [N, C]. Result of `targets_of`.
+        weights: float [N] or None. Weights of the texts.
+        least_gain: float. Fraction of the constant's squared error by which
+            the error is smaller, at least; also at least a standard error.
+    """
     weights = np.ones(len(targets)) if weights is None else weights
     sums = weights @ targets - weights[:, None] * targets
     means = sums / (weights.sum() - weights)[:, None]

@@ -44,13 +44,13 @@ class LabelledTask(Task[FineTuningT]):
         """
         raise NotImplementedError
 
-    def bags_of(self, rows: list) -> list[list[int]]:
-        """Returns the token ids of texts for a linear model of the words.
+    def words_predict(self, labelled: LabelledRows) -> bool:
+        """Whether a linear model of the words predicts the labels.
 
         Args:
-            rows: list. Rows of a `LabelledRows`.
+            labelled: LabelledRows. Result of `rows_to_fit`.
 
         Returns:
-            a list for each row; [] if single words have labels.
+            see `FrozenHead`; False if single words have labels.
         """
-        return []
+        return False

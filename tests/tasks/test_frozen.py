@@ -9,6 +9,7 @@ from scipy import special
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.runs import head_start
 from bert.tasks import frozen, recipe
+from bert.tasks.classification import tfidf
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.ner import settings as ner
@@ -71,8 +72,8 @@ def test_words_predict_labels(noise, predicts):
     bags = rng.integers(0, 30, (300, 10))
     gold = ((bags == 7).any(1) + rng.normal(0, noise, 300) > 0.5).astype(int)
     bags = bags.tolist()
-    assert frozen.words_predict(bags, gold, CLASSES, 2) == predicts
-    assert not frozen.words_predict([[]] * 300, gold, CLASSES, 2)
+    assert tfidf.words_predict(bags, gold, CLASSES, 2) == predicts
+    assert not tfidf.words_predict([[]] * 300, gold, CLASSES, 2)
 
 
 def test_numbers_are_predicted():

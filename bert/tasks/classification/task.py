@@ -145,11 +145,14 @@ class TextClassification(LabelledTask[Settings]):
             weights = np.array(self.class_weights)[gold]
         return LabelledRows(labelled, gold, weights)
 
-    def bags_of(self, rows: list[TextExample]) -> list[list[int]]:
-        """Returns the token ids of both texts of each row."""
+    def words_predict(self, labelled: LabelledRows) -> bool:
+        """Whether a linear model of the words predicts the labels."""
         from bert.tasks.classification import tfidf
 
-        return tfidf.bags(rows, self.tokenizer)
+        rows, gold, weights = labelled
+        bags = tfidf.bags_of(rows, self.tokenizer)
+        kind, size = self.labels.kind, self.num_outputs
+        return tfidf.words_predict(bags, gold, kind, size, weights)
 
     def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
         """Converts texts to sequences.

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, cross_val_predict
 
 from bert.data.labels import MULTI_LABEL, REGRESSION
 from bert.data.text.tokenizer import Tokenizer
-from bert.tasks import evaluation
+from bert.tasks import evaluation, frozen
 from bert.tasks.classification import scores
 from bert.tasks.classification.files import TextExample, labels_of
 from bert.tasks.evaluation import TFIDF
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # it imports this module
     from bert.tasks.classification.task import TextClassification
 
 _STEPS = 1000
+_LEAST_GAIN = 0.1  # fraction of a constant's squared error
 
 
 def baseline(
@@ -68,12 +70,12 @@ def predictions(
         texts have no tokens.
     """
     drawn = evaluation.drawn_to_fit(len(train))
-    known_bags = bags([train[i] for i in drawn], tokenizer)
-    if not any(known_bags):
+    bags = bags_of([train[i] for i in drawn], tokenizer)
+    if not any(bags):
         return None
-    vectorizer = TfidfVectorizer(analyzer=list, sublinear_tf=True)
-    known = vectorizer.fit_transform(known_bags)
-    new = vectorizer.transform(bags(rows, tokenizer))
+    vectorizer = _vectorizer()
+    known = vectorizer.fit_transform(bags)
+    new = vectorizer.transform(bags_of(rows, tokenizer))
 
     gold = labels_of(train)[drawn]
     if kind == REGRESSION:
@@ -83,7 +85,44 @@ def predictions(
     return _classes(known, gold, new)
 
 
-def bags(rows: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
+def words_predict(
+    bags: list[list[int]],
+    gold: NDArray,
+    kind: str,
+    num_outputs: int,
+    weights: NDArray | None = None,
+) -> bool:
+    """Whether a linear model of the words predicts the labels.
+
+    An encoder whose outputs say little about the labels can still learn them.
+
+    Args:
+        bags: list of lists of int. Token ids of the training texts.
+        gold, kind, num_outputs, weights: see `frozen.fit`.
+
+    Returns:
+        whether ridge regression of TF-IDF predicts left-out texts, see
+        `FrozenHead`.
+    """
+    if not any(bags):
+        return False
+    targets = frozen.targets_of(gold, kind, num_outputs)
+    left_out = cross_val_predict(
+        Ridge(),
+        _vectorizer().fit_transform(bags),
+        targets,
+        cv=KFold(5, shuffle=True, random_state=0),
+        params={"sample_weight": weights},
+    )
+    return frozen.is_gain(left_out, targets, weights, _LEAST_GAIN)
+
+
+def _vectorizer() -> TfidfVectorizer:
+    """TF-IDF of lists of token ids."""
+    return TfidfVectorizer(analyzer=list, sublinear_tf=True)
+
+
+def bags_of(rows: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
     """The token ids of both texts of each row; texts are not truncated."""
     lines = [f"{row.text} {row.text_b}" for row in rows]
     return tokenizer.fast.ids_of_lines(lines)
