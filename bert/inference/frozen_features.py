@@ -1,6 +1,7 @@
 """Frozen features: outputs of an encoder before its fine-tuning.
 
 features -> `tasks.frozen.fit` -> the first weights of the head
+words -> values for the word embeddings, if only they predict the labels
 embeddings of pairs -> cosines, a baseline
 """
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from bert.data.labels import REGRESSION
 from bert.data.pooling import PoolingConfig
 from bert.inference.predictor import Predictor
+from bert.modeling import checkpoints
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.task import TextClassification
@@ -51,14 +53,25 @@ def fit_head(
     identity = keras.layers.Identity(name=task.head)
     engine = KerasEngine(encoder, identity, strategy=strategy)
     examples = task.inputs_of(labelled.rows)
-    computed = Predictor(task, engine).compute_all(examples, "features")
-    # [H] of each text, or [W, H] of the words of each sentence.
-    features = np.vstack([outputs for _, outputs in computed])
-    kind, size = task.labels.kind, task.num_outputs
-    head = frozen.fit(features, gold, kind, size, weights)
-    if head.predicts:
+
+    def fit() -> FrozenHead:
+        computed = Predictor(task, engine).compute_all(examples, "features")
+        # [H] of each text, or [W, H] of the words of each sentence.
+        features = np.vstack([outputs for _, outputs in computed])
+        kind, size = task.labels.kind, task.num_outputs
+        return frozen.fit(features, gold, kind, size, weights)
+
+    head = fit()
+    of_words = None if head.predicts else task.fit_words(labelled)
+    if of_words is None:
         return head
-    return head._replace(predicts=task.words_predict(labelled))
+    table = encoder.get_layer("embeddings").word_embeddings
+    first = keras.ops.convert_to_numpy(table)
+    words = frozen.word_embeddings(of_words, first)
+    table.assign(first + words)
+    start = fit().start
+    table.assign(first)
+    return head._replace(start=start, predicts=True, words=words)
 
 
 def cosines(
@@ -106,26 +119,30 @@ def cosines(
     }
 
 
-def add_head(network: keras.Model, head: str, weights: NDArray) -> None:
-    """Adds the weights of `FrozenHead` to the weights of a new head.
+def add_start(network: keras.Model, head: str, start: FrozenHead) -> None:
+    """Adds the first weights of `FrozenHead` to a network with a new head.
 
     The random weights stay, so that all outputs differ in their gradients.
 
     Args:
         network: keras.Model. Network of `networks.build`.
         head: str. Key of `HEADS`, its head.
-        weights: float32 [C, H + 1]. `FrozenHead.start`, W and b.
+        start: FrozenHead. Result of `fit_head`.
     """
     layer = network.get_layer(head)
-    layer.output_weights.assign_add(weights[:, :-1])
-    layer.output_bias.assign_add(weights[:, -1])
+    layer.output_weights.assign_add(start.start[:, :-1])
+    layer.output_bias.assign_add(start.start[:, -1])
+    if start.words is not None:
+        embeddings = checkpoints.encoder_of(network).get_layer("embeddings")
+        embeddings.word_embeddings.assign_add(start.words)
 
 
 def set_head(network: keras.Model, head: str, weights: NDArray) -> None:
     """Gives a head the weights of `FrozenHead`.
 
     Args:
-        network, head, weights: see `add_head`.
+        network, head: see `add_start`.
+        weights: float32 [C, H + 1]. `FrozenHead.weights`, W and b.
     """
     layer = network.get_layer(head)
     layer.output_weights.assign(weights[:, :-1])

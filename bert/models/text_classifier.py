@@ -297,7 +297,7 @@ class TextClassifier(TextModel):
         if self._has_schedule:
             learning_rate = self.recipe.learning_rate
         if head and self.recipe.start_head:
-            frozen_features.add_head(self.network, CLASSIFIER, head.start)
+            frozen_features.add_start(self.network, CLASSIFIER, head)
         self._has_new_head = False
 
         # Thresholds and temperature are fitted to the weights before a step.

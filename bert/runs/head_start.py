@@ -128,7 +128,7 @@ def add(
     assert isinstance(run.settings, RecipeFlags) and task.head
     if run.settings.start_head:
         network = trainer.train_step.model
-        frozen_features.add_head(network, task.head, head.start)
+        frozen_features.add_start(network, task.head, head)
     if run.output_folder.is_chief:
         path = os.path.join(run.output_folder.shared, FILE)
         array_files.write(path, head.weights)

@@ -9,7 +9,7 @@ encoder as it is.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import fft, optimize, special
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from bert.data.labels import MULTI_LABEL, REGRESSION
@@ -71,6 +71,31 @@ def fit(
     return FrozenHead(
         head.astype(np.float32), start.astype(np.float32), predicts, kind
     )
+
+
+def word_embeddings(weights: NDArray, table: NDArray) -> NDArray:
+    """Turns a linear model of the words into values for the word embeddings.
+
+    Each class is a direction, orthogonal to the others: a row of the discrete
+    cosine transform, without the constant one, which layer normalization
+    removes. The values are as large as the word embeddings.
+
+    Args:
+        weights: float32 [W, C]. Weight of each token for each class; 0 for
+            tokens that are not in the training texts.
+        table: float32 [V, H]. The word embeddings; a vocabulary can have fewer
+            tokens.
+
+    Returns:
+        float32 [V, H]. Values to add; 0 where the weights are 0.
+    """
+    size, num_outputs = table.shape[1], weights.shape[1]
+    cosines = fft.dct(np.eye(size), norm="ortho", axis=0)
+    values = weights @ cosines[1 + np.arange(num_outputs) % (size - 1)]
+    largest = np.square(values[weights.any(-1)]).mean()
+    added = np.zeros_like(table)
+    added[: len(values)] = np.sqrt(np.square(table).mean() / largest) * values
+    return added
 
 
 def targets_of(gold: NDArray, kind: str, num_outputs: int) -> NDArray:

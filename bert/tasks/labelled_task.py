@@ -44,13 +44,15 @@ class LabelledTask(Task[FineTuningT]):
         """
         raise NotImplementedError
 
-    def words_predict(self, labelled: LabelledRows) -> bool:
-        """Whether a linear model of the words predicts the labels.
+    def fit_words(self, labelled: LabelledRows) -> NDArray | None:
+        """Fits a linear model of the words, if it predicts the labels.
 
         Args:
             labelled: LabelledRows. Result of `rows_to_fit`.
 
         Returns:
-            see `FrozenHead`; False if single words have labels.
+            float32 [V, C]. Weight of each token for each output; None if the
+            model does not predict left-out texts, see `FrozenHead`, or if
+            single words have labels.
         """
-        return False
+        return None

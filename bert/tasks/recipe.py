@@ -40,12 +40,16 @@ class FrozenHead(NamedTuple):
             features, 10 % for one of the words. A model of numbers always
             counts, as no constant ranks them.
         kind: str. Kind of the labels.
+        words: float32 [V, H] or None. Values to add to the word embeddings, if
+            only the model of the words predicts the labels; `start` is fitted
+            to the encoder with them. Default: None.
     """
 
     weights: NDArray
     start: NDArray
     predicts: bool
     kind: str
+    words: NDArray | None = None
 
 
 class Recipe(NamedTuple):
@@ -53,7 +57,8 @@ class Recipe(NamedTuple):
 
     Attributes:
         start_head: bool. Whether the head starts from a linear model of the
-            outputs of the encoder. Default: False.
+            outputs of the encoder, and the word embeddings from one of the
+            words, if only that one predicts the labels. Default: False.
         num_train_epochs: float. Number of passes over the rows. Default: 3.
         learning_rate: float. Peak of the learning rate. Default: 5e-5.
     """
@@ -90,8 +95,9 @@ class RecipeFlags(BaseSettings):
     start_head: bool = flag(
         False,
         "Start the head from a linear model of the outputs of the encoder, "
-        "instead of random weights. With --recipe=table: if linear models "
-        "predict the labels.",
+        "instead of random weights; and the word embeddings from one of the "
+        "words, if only that one predicts the labels. With --recipe=table: if "
+        "linear models predict the labels.",
         resume=True,
         topic=RARE,
     )
@@ -201,6 +207,8 @@ def describe(
     steps = counted(int(num_rows / batch_size * epochs), "step")
     start = "frozen features" if chosen.start_head else "random weights"
     start = f"head from {start}, " if head or chosen.start_head else ""
+    if head and head.words is not None and chosen.start_head:
+        start = f"word embeddings from a linear model of the words, {start}"
     if head and not head.predicts:
         start = f"linear models do not predict the labels, {start}"
     return (

@@ -1,5 +1,6 @@
 """The first weights of a head, from a frozen encoder."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -34,7 +35,7 @@ def started(tmp_path):
     def start(rows, texts):
         found = frozen_features.fit_head(encoder, task, rows)
         if found:
-            frozen_features.add_head(network, CLASSIFIER, found.weights)
+            frozen_features.add_start(network, CLASSIFIER, found)
         engine = KerasEngine(encoder, network.get_layer(CLASSIFIER))
         predicted = Predictor(task, engine)([{"text": x} for x in texts])
         return found, [x["label"] for x in predicted]
@@ -45,13 +46,17 @@ def started(tmp_path):
 
 @pytest.mark.parametrize(("other", "predicts"), [("dog", True), ("cat", False)])
 def test_words_predict_labels_that_outputs_do_not(started, other, predicts):
-    pooler = started.encoder.get_layer("pooler")
-    pooler.set_weights([0 * pooler.kernel, 1 + pooler.bias])
+    """All words have the same embedding."""
+    table = started.encoder.get_layer("embeddings").word_embeddings
+    first = keras.ops.convert_to_numpy(0.5 + 0 * table)
+    table.assign(first)
     texts = ["the cat", f"the {other}"] * 20
     rows = [TextExample(text=x, label=i % 2) for i, x in enumerate(texts)]
-    found, _ = started(rows, texts[:1])
-    assert found.predicts == predicts
+    found, predicted = started(rows, texts[:2])
+    assert found.predicts == predicts == (predicted == ["n", "y"])
     np.testing.assert_allclose(found.weights[:, :-1], 0, atol=1e-6)
+    words = found.words if predicts else 0
+    np.testing.assert_array_equal(table, first + words)
 
 
 def test_rows_of_all_labels_are_drawn_from_a_sorted_table(started, monkeypatch):

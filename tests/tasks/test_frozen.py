@@ -72,8 +72,29 @@ def test_words_predict_labels(noise, predicts):
     bags = rng.integers(0, 30, (300, 10))
     gold = ((bags == 7).any(1) + rng.normal(0, noise, 300) > 0.5).astype(int)
     bags = bags.tolist()
-    assert tfidf.words_predict(bags, gold, CLASSES, 2) == predicts
-    assert not tfidf.words_predict([[]] * 300, gold, CLASSES, 2)
+    found = tfidf.fit_words(bags, gold, CLASSES, 2, 40)
+    assert (found is not None) == predicts
+    if predicts:
+        assert found.shape == (40, 2) and not found[30:].any()
+        assert found[:, 1].argmax() == found[:, 0].argmin() == 7
+    assert tfidf.fit_words([[]] * 300, gold, CLASSES, 2, 40) is None
+
+
+@pytest.mark.parametrize("num_outputs", [2, 20])
+def test_word_embeddings_get_directions_of_their_size(num_outputs):
+    """Of classes; more of them than H - 1 share directions."""
+    rng = np.random.default_rng(6)
+    weights = rng.normal(size=(30, num_outputs)).astype("f4")
+    weights[10:] = 0  # in no text
+    table = rng.normal(0, 0.1, (32, H)).astype("f4")
+    found = frozen.word_embeddings(weights, table)
+    assert found.shape == table.shape and not found[10:].any()
+    np.testing.assert_allclose(found.mean(-1), 0, atol=1e-6)
+    sizes = [np.square(x).mean() for x in (found[:10], table)]
+    np.testing.assert_allclose(*sizes, rtol=1e-4)
+    if num_outputs == 2:  # as far from each other as before, in one scale
+        ratio = (found @ found.T)[:10, :10] / (weights @ weights.T)[:10, :10]
+        np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-3)
 
 
 def test_numbers_are_predicted():

@@ -145,14 +145,19 @@ class TextClassification(LabelledTask[Settings]):
             weights = np.array(self.class_weights)[gold]
         return LabelledRows(labelled, gold, weights)
 
-    def words_predict(self, labelled: LabelledRows) -> bool:
-        """Whether a linear model of the words predicts the labels."""
+    def fit_words(self, labelled: LabelledRows) -> NDArray | None:
+        """Fits a linear model of the words, if it predicts the labels."""
         from bert.tasks.classification import tfidf
 
         rows, gold, weights = labelled
-        bags = tfidf.bags_of(rows, self.tokenizer)
-        kind, size = self.labels.kind, self.num_outputs
-        return tfidf.words_predict(bags, gold, kind, size, weights)
+        return tfidf.fit_words(
+            tfidf.bags_of(rows, self.tokenizer),
+            gold,
+            self.labels.kind,
+            self.num_outputs,
+            len(self.tokenizer.vocab),
+            weights,
+        )
 
     def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
         """Converts texts to sequences.

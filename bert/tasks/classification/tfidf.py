@@ -85,36 +85,49 @@ def predictions(
     return _classes(known, gold, new)
 
 
-def words_predict(
+def fit_words(
     bags: list[list[int]],
     gold: NDArray,
     kind: str,
     num_outputs: int,
+    vocab_size: int,
     weights: NDArray | None = None,
-) -> bool:
-    """Whether a linear model of the words predicts the labels.
+) -> NDArray | None:
+    """Fits ridge regression of TF-IDF, if it predicts the labels.
 
     An encoder whose outputs say little about the labels can still learn them.
 
     Args:
         bags: list of lists of int. Token ids of the training texts.
         gold, kind, num_outputs, weights: see `frozen.fit`.
+        vocab_size: int. V.
 
     Returns:
-        whether ridge regression of TF-IDF predicts left-out texts, see
-        `FrozenHead`.
+        float32 [V, C]. Weight of each token for each output, times its inverse
+        document frequency; None if the model does not predict left-out texts,
+        see `FrozenHead`.
     """
     if not any(bags):
-        return False
+        return None
+    vectorizer = _vectorizer()
+    known = vectorizer.fit_transform(bags)
     targets = frozen.targets_of(gold, kind, num_outputs)
     left_out = cross_val_predict(
         Ridge(),
-        _vectorizer().fit_transform(bags),
+        known,
         targets,
         cv=KFold(5, shuffle=True, random_state=0),
         params={"sample_weight": weights},
     )
-    return frozen.is_gain(left_out, targets, weights, _LEAST_GAIN)
+    if not frozen.is_gain(left_out, targets, weights, _LEAST_GAIN):
+        return None
+    model = Ridge().fit(known, targets, weights)
+    found = np.zeros((vocab_size, num_outputs), np.float32)
+    coefficients = model.coef_.reshape(num_outputs, -1)
+    found[vectorizer.get_feature_names_out().astype(int)] = (
+        coefficients * vectorizer.idf_
+    ).T
+    return found
 
 
 def _vectorizer() -> TfidfVectorizer:
