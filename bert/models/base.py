@@ -433,13 +433,13 @@ class TextModel(keras.Model):
         return Predictor(task, engine)
 
     def _compile_with_schedule(
-        self, learning_rate: float | None, steps: int
+        self, learning_rate: float | None, steps: int, rule: str
     ) -> None:
         """Compiles with the optimizer and the schedule of the original BERT."""
         # The optimizer's variables must be on the devices of the model.
         with self.distribute_strategy.scope():
             super().compile(
-                compilation.default_optimizer(learning_rate, steps),
+                compilation.default_optimizer(learning_rate, steps, rule),
                 jit_compile=False,
                 **self._default_loss(),
             )
@@ -453,6 +453,7 @@ class TextModel(keras.Model):
         learning_rate: float | None,
         callbacks=None,
         steps_per_epoch: int | None = None,
+        rule: str = "bert_adam",
         **kwargs,
     ):
         """Trains on encoded batches; without `compile`, adds the schedule.
@@ -465,6 +466,8 @@ class TextModel(keras.Model):
                 epoch.
             epochs: int. Number of passes over the dataset.
             learning_rate: float or None. Peak of the schedule.
+            rule: str. Update of the optimizer without `compile`, a key of
+                `optimization.RULES`. Default: "bert_adam".
             callbacks, steps_per_epoch, **kwargs: arguments of
                 `keras.Model.fit`.
 
@@ -477,7 +480,7 @@ class TextModel(keras.Model):
         steps = steps_per_epoch or steps
         if self._has_schedule:
             size = steps or compilation.num_batches(batches)
-            self._compile_with_schedule(learning_rate, epochs * size)
+            self._compile_with_schedule(learning_rate, epochs * size, rule)
         elif learning_rate is not None:
             raise UserError(
                 "learning_rate is given, but the model is compiled",

@@ -16,17 +16,18 @@ _SET_RATE = (
 
 
 def default_optimizer(
-    learning_rate: float | None, steps: int
+    learning_rate: float | None, steps: int, rule: str
 ) -> AdamWeightDecay:
     """Returns the optimizer with the schedule of the original BERT.
 
     Args:
         learning_rate: float or None. Peak of the schedule. None: 5e-5.
         steps: int. Number of steps of the training.
+        rule: str. Key of `optimization.RULES`.
     """
     peak = _RATE if learning_rate is None else learning_rate
     schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
-    return AdamWeightDecay(schedule)
+    return AdamWeightDecay(schedule, rule=rule)
 
 
 def check_callbacks(callbacks: list, optimizer) -> None:

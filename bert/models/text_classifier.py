@@ -75,9 +75,8 @@ class TextClassifier(TextModel):
 
     With `regression`, the dict has only value: float32 [N].
 
-    Without a call of `compile`, `fit` trains with the optimizer of the
-    original BERT. Its learning rate warms up, then decays to 0 at the last
-    step.
+    Without a call of `compile`, `fit` chooses the optimizer, see `recipe`.
+    Its learning rate warms up, then decays to 0 at the last step.
 
     Args:
         model: str or (Encoder, Tokenizer). Path or name of a model, such as
@@ -316,6 +315,7 @@ class TextClassifier(TextModel):
                 int(self.recipe.num_train_epochs),
                 learning_rate,
                 callbacks,
+                rule=self.recipe.optimizer,
                 class_weight=class_weight,
                 **kwargs,
             )

@@ -102,7 +102,11 @@ def with_recipe(
     if run.recorded:
         chosen = Recipe.of_flags(run.recorded)
     values = chosen._asdict()
-    for name in settings.given.intersection(values):
+    kept = settings.given.intersection(values)
+    # The learning rate was chosen for this optimizer.
+    if "optimizer" in kept and settings.optimizer != chosen.optimizer:
+        kept |= {"learning_rate"}
+    for name in kept:
         del values[name]
     settings = dataclasses.replace(settings, **values)
 

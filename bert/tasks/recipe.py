@@ -21,9 +21,11 @@ from bert.modeling.config import BertConfig
 ORIGINAL, TABLE = "original", "table"
 _EPOCHS, _RATE = 3.0, 5e-5
 _RATE_FROM_START = 3e-5
+_RATE_CORRECTED = 1e-4  # with bias correction, for H = 384
 # Least numbers of steps, and the most epochs for them.
 _LEAST_STEPS = ((160, 6), (60, 20))
 _SMALL, _SMALLEST = 384, 128  # hidden sizes
+_LEAST_TO_LEARN = 200  # steps
 
 
 class FrozenHead(NamedTuple):
@@ -61,11 +63,13 @@ class Recipe(NamedTuple):
             words, if only that one predicts the labels. Default: False.
         num_train_epochs: float. Number of passes over the rows. Default: 3.
         learning_rate: float. Peak of the learning rate. Default: 5e-5.
+        optimizer: str. Key of `optimization.RULES`. Default: "bert_adam".
     """
 
     start_head: bool = False
     num_train_epochs: float = _EPOCHS
     learning_rate: float = _RATE
+    optimizer: str = "bert_adam"
 
     @classmethod
     def of_flags(cls, values: Mapping[str, Json]) -> Self:
@@ -86,10 +90,10 @@ class RecipeFlags(BaseSettings):
 
     recipe: str | None = flag(
         None,
-        "Defaults of the training flags. table: --start_head, and epochs and "
-        "learning rate for the number of rows and the size of the network, if "
-        "linear models predict the labels; original: the original's. Default: "
-        "table for your own tables and labelled words.",
+        "Defaults of the training flags. table: --start_head, epochs, learning "
+        "rate and optimizer for the number of rows, the size of the network, "
+        "and whether linear models predict the labels; original: the "
+        "original's. Default: table for your own tables and labelled words.",
         choices=(TABLE, ORIGINAL),
     )
     start_head: bool = flag(
@@ -133,18 +137,23 @@ def choose(
         num_rows: int. Number of training rows.
         batch_size: int. Rows of a batch.
         hidden_size: int. H.
-        head: FrozenHead or None. A head for the rows. If the labels cannot be
-            predicted, more steps would only learn the rows by heart. None: the
-            head is not new, the encoder has random weights, or the rows are too
-            few.
+        head: FrozenHead or None. A head for the rows. If it does not predict
+            the labels, more steps would only learn few rows by heart, and from
+            200 steps on, Adam has bias correction. None: the head is not new,
+            the encoder has random weights, or the rows are too few.
         start_head: bool. Whether training starts from this head even then.
             Default: False.
     """
+    factor = _SMALL / max(hidden_size, _SMALLEST)
     if head and not head.predicts:
-        return Recipe(start_head)
+        if int(num_rows * _EPOCHS / batch_size) < _LEAST_TO_LEARN:
+            return Recipe(start_head)
+        # Without bias correction, large first steps end in a constant.
+        rate = float(f"{_RATE_CORRECTED * factor:.2g}")
+        return Recipe(start_head, _EPOCHS, rate, "corrected_adamw")
     # Numbers and labels of words are learned better with the usual rate.
     lower = head is not None and head.kind in (CLASSES, MULTI_LABEL)
-    factor = _SMALL / min(max(hidden_size, _SMALLEST), _SMALL)
+    factor = max(1, factor)
     epochs = [
         min(
             math.ceil(factor * most),
@@ -205,6 +214,8 @@ def describe(
     )
     epochs = chosen.num_train_epochs
     steps = counted(int(num_rows / batch_size * epochs), "step")
+    corrected = chosen.optimizer != Recipe().optimizer
+    optimizer = f", {chosen.optimizer}" if corrected else ""
     start = "frozen features" if chosen.start_head else "random weights"
     start = f"head from {start}, " if head or chosen.start_head else ""
     if head and head.words is not None and chosen.start_head:
@@ -214,5 +225,6 @@ def describe(
     return (
         f"recipe: {num_rows:,} {unit}, {targets}, {layers} x {size}: {start}"
         f"{epochs:g} epoch{'s' * (epochs != 1)} ({steps}), learning rate "
-        f"{chosen.learning_rate:g}; --recipe=original for the original's"
+        f"{chosen.learning_rate:g}{optimizer}; --recipe=original for the "
+        "original's"
     )

@@ -25,7 +25,9 @@ from bert.data.labels import (
 from bert.data.text import vocabulary
 from bert.modeling.formats import checkpoint_files
 from bert.models import label_encoder
+from bert.tasks import recipe
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.recipe import Recipe
 from tests.helpers import library_files
 from tests.helpers.frames import Frame
 
@@ -102,6 +104,14 @@ def test_the_schedule_ends_with_the_last_epoch(fitted):
     assert fitted.predict(["lünch", *SPAM], 2, verbose=0)["label"] == [
         *("ham", *["spam"] * 4)
     ]
+
+
+def test_fit_has_the_optimizer_of_its_recipe(new, monkeypatch):
+    chosen = Recipe(False, 2.0, 1e-3, "corrected_adamw")
+    monkeypatch.setattr(recipe, "choose", lambda *given: chosen)
+    model = new()
+    model.fit(TEXTS, LABELS, **FIT)
+    assert model.recipe == chosen and model.optimizer.rule == chosen.optimizer
 
 
 @pytest.mark.parametrize("name", ["m.h5", "m.hdf5"])

@@ -210,6 +210,19 @@ def test_few_rows_are_read_more_often(rows, epochs):
 
 
 @pytest.mark.parametrize(
+    ("hidden_size", "rate"),
+    [(64, 3e-4), (128, 3e-4), (384, 1e-4), (768, 5e-5), (1024, 3.8e-5)],
+)
+def test_many_rows_that_nothing_predicts_get_bias_correction(hidden_size, rate):
+    def choose(rows, *given):
+        return recipe.choose(rows, 32, hidden_size, WEAK, *given)
+
+    assert choose(2133) == Recipe()
+    assert choose(2134) == Recipe(False, 3.0, rate, "corrected_adamw")
+    assert choose(2134, True) == choose(2134)._replace(start_head=True)
+
+
+@pytest.mark.parametrize(
     ("hidden_size", "rows", "epochs", "rate"),
     [
         (384, 1000, 6, 3e-5),
@@ -262,6 +275,11 @@ def test_a_given_flag_keeps_its_value():
     assert completed(settings, {}, None) == Recipe(False, 6.0, RATE)
     settings = settings_of("start_head", start_head=True)
     assert completed(settings, {}, WEAK) == Recipe(True, 3.0, RATE)
+    settings = settings_of("optimizer", optimizer="bert_adam")
+    assert completed(settings, {}, WEAK, 4000) == Recipe(False, 3.0, RATE)
+    assert completed(settings, {}) == Recipe(True, 6.0, LOW)
+    settings = settings_of("optimizer", optimizer="lamb")
+    assert completed(settings, {}) == Recipe(True, 6.0, RATE, "lamb")
 
 
 def test_a_resumed_run_keeps_its_values():
