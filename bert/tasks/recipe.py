@@ -59,8 +59,8 @@ class Recipe(NamedTuple):
 
     Attributes:
         start_head: bool. Whether the head starts from a linear model of the
-            outputs of the encoder, and the word embeddings from one of the
-            words, if only that one predicts the labels. Default: False.
+            outputs of the encoder. If only the words predict the labels, the
+            word embeddings start from them, too. Default: False.
         num_train_epochs: float. Number of passes over the rows. Default: 3.
         learning_rate: float. Peak of the learning rate. Default: 5e-5.
         optimizer: str. Key of `optimization.RULES`. Default: "bert_adam".
@@ -99,9 +99,9 @@ class RecipeFlags(BaseSettings):
     start_head: bool = flag(
         False,
         "Start the head from a linear model of the outputs of the encoder, "
-        "instead of random weights; and the word embeddings from one of the "
-        "words, if only that one predicts the labels. With --recipe=table: if "
-        "linear models predict the labels.",
+        "instead of random weights. If only the words predict the labels, the "
+        "word embeddings start from them, too. With --recipe=table: if linear "
+        "models predict the labels.",
         resume=True,
         topic=RARE,
     )
