@@ -432,18 +432,6 @@ class TextModel(keras.Model):
         )
         return Predictor(task, engine)
 
-    def _compile_with_schedule(
-        self, learning_rate: float | None, steps: int, rule: str
-    ) -> None:
-        """Compiles with the optimizer and the schedule of the original BERT."""
-        # The optimizer's variables must be on the devices of the model.
-        with self.distribute_strategy.scope():
-            super().compile(
-                compilation.default_optimizer(learning_rate, steps, rule),
-                jit_compile=False,
-                **self._default_loss(),
-            )
-
     def _train(
         self,
         batches: tf.data.Dataset,
@@ -456,7 +444,7 @@ class TextModel(keras.Model):
         rule: str = "bert_adam",
         **kwargs,
     ):
-        """Trains on encoded batches; without `compile`, adds the schedule.
+        """Trains on encoded batches; without `compile`, with a schedule.
 
         Args:
             batches: tf.data.Dataset. Batches of inputs, labels and weights.
@@ -479,8 +467,14 @@ class TextModel(keras.Model):
         # The schedule ends at the last step, so it needs the number of steps.
         steps = steps_per_epoch or steps
         if self._has_schedule:
-            size = steps or compilation.num_batches(batches)
-            self._compile_with_schedule(learning_rate, epochs * size, rule)
+            all_steps = epochs * (steps or compilation.num_batches(batches))
+            # The optimizer's variables must be on the devices of the model.
+            with self.distribute_strategy.scope():
+                optimizer = compilation.default_optimizer(
+                    learning_rate, all_steps, rule
+                )
+                loss = self._default_loss()
+                super().compile(optimizer, jit_compile=False, **loss)
         elif learning_rate is not None:
             raise UserError(
                 "learning_rate is given, but the model is compiled",
