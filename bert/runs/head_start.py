@@ -23,6 +23,7 @@ from bert.tasks.labelled_task import LabelledTask
 from bert.tasks.recipe import FrozenHead, Recipe, RecipeFlags
 from bert.tasks.run import Run
 from bert.tasks.task import Task
+from bert.training import optimization
 from bert.training.trainer import Trainer
 
 FILE = "start_head.npy"
@@ -96,17 +97,20 @@ def with_recipe(
     assert isinstance(task, LabelledTask)
 
     size, config = settings.train_batch_size, run.config
-    given = "start_head" in settings.given
-    chosen = recipe.choose(num_rows, size, config.hidden_size, head, given)
-    # Earlier versions had no recipe.
-    if run.recorded:
+    if run.recorded:  # perhaps by an earlier version, without a recipe
         chosen = Recipe.of_flags(run.recorded)
+        name = optimization.current_rule(chosen.optimizer)
+        chosen = chosen._replace(optimizer=name)
+    else:
+        given = "start_head" in settings.given
+        chosen = recipe.choose(num_rows, size, config.hidden_size, head, given)
+        # The chosen learning rate fits the chosen optimizer only.
+        other = settings.optimizer != chosen.optimizer
+        if "optimizer" in settings.given and other:
+            chosen = chosen._replace(learning_rate=settings.learning_rate)
+
     values = chosen._asdict()
-    kept = settings.given.intersection(values)
-    # The learning rate was chosen for this optimizer.
-    if "optimizer" in kept and settings.optimizer != chosen.optimizer:
-        kept |= {"learning_rate"}
-    for name in kept:
+    for name in settings.given.intersection(values):
         del values[name]
     settings = dataclasses.replace(settings, **values)
 

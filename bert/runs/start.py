@@ -315,7 +315,8 @@ def warn_of_changes(
         rates: tuple. Learning rate of the next step with the old settings
             (None if unknown) and with the new settings.
     """
-    if rule := optimization.OLD_RULES.get(before.get("optimizer", "")):
+    if "optimizer" in before:
+        rule = optimization.current_rule(before["optimizer"])
         before = {**before, "optimizer": rule}
     changed = {
         name: f"--{name} was {_shown(before[name])}, is {_shown(now[name])}"

@@ -180,7 +180,18 @@ RULES: dict[str, Callable] = {
     "corrected_adamw": functools.partial(adam_weight_decay, corrected=True),
     "lamb": lamb,
 }
-OLD_RULES = {"adamw": "bert_adam"}  # name in saved files -> name
+_OLD_RULES = {"adamw": "bert_adam"}  # name in saved files -> name
+
+
+def current_rule(name: str) -> str:
+    """Returns the current name of an update rule in a saved file.
+
+        current_rule("adamw")  # "bert_adam"
+
+    Args:
+        name: str. Key of `RULES`, or a former one.
+    """
+    return _OLD_RULES.get(name, name)
 
 
 def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
@@ -431,6 +442,6 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """Creates the optimizer from its arguments; see Keras."""
-        rule = config.get("rule", "bert_adam")
-        config = {**config, "rule": OLD_RULES.get(rule, rule)}
+        rule = current_rule(config.get("rule", "bert_adam"))
+        config = {**config, "rule": rule}
         return super().from_config(config, custom_objects)

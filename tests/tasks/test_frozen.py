@@ -292,3 +292,8 @@ def test_a_resumed_run_keeps_its_values():
     # An earlier version had no recipe.
     earlier = {"num_train_epochs": 3.0, "learning_rate": RATE}
     assert completed(settings_of(), earlier) == Recipe(False, 3.0, RATE)
+    settings = settings_of("optimizer", optimizer="lamb")
+    kept = Recipe(True, 7.0, 1e-4, "lamb")
+    assert completed(settings, {**recorded, "learning_rate": 1e-4}) == kept
+    earlier["optimizer"] = "adamw"  # the former name of bert_adam
+    assert completed(settings_of(), earlier) == Recipe(False, 3.0, RATE)
