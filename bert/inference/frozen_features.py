@@ -49,6 +49,7 @@ def fit_head(
     gold, weights = labelled.gold, labelled.weights
     if len(gold) < _LEAST:
         return None
+
     # Instead of a head, a layer that returns its input.
     identity = keras.layers.Identity(name=task.head)
     engine = KerasEngine(encoder, identity, strategy=strategy)
@@ -65,6 +66,7 @@ def fit_head(
     of_words = None if head.predicts else task.fit_words(labelled)
     if of_words is None:
         return head
+
     table = encoder.get_layer("embeddings").word_embeddings
     first = keras.ops.convert_to_numpy(table)
     words = frozen.word_embeddings(of_words, first)
@@ -119,7 +121,7 @@ def cosines(
     }
 
 
-def add_start(network: keras.Model, head: str, start: FrozenHead) -> None:
+def add_start(network: keras.Model, head: str, fitted: FrozenHead) -> None:
     """Adds the first weights of `FrozenHead` to a network with a new head.
 
     The random weights stay, so that all outputs differ in their gradients.
@@ -127,14 +129,14 @@ def add_start(network: keras.Model, head: str, start: FrozenHead) -> None:
     Args:
         network: keras.Model. Network of `networks.build`.
         head: str. Key of `HEADS`, its head.
-        start: FrozenHead. Result of `fit_head`.
+        fitted: FrozenHead. Result of `fit_head`.
     """
     layer = network.get_layer(head)
-    layer.output_weights.assign_add(start.start[:, :-1])
-    layer.output_bias.assign_add(start.start[:, -1])
-    if start.words is not None:
+    layer.output_weights.assign_add(fitted.start[:, :-1])
+    layer.output_bias.assign_add(fitted.start[:, -1])
+    if fitted.words is not None:
         embeddings = checkpoints.encoder_of(network).get_layer("embeddings")
-        embeddings.word_embeddings.assign_add(start.words)
+        embeddings.word_embeddings.assign_add(fitted.words)
 
 
 def set_head(network: keras.Model, head: str, weights: NDArray) -> None:

@@ -34,6 +34,7 @@ from bert.runs import (
 from bert.runs.file_results import FileResults
 from bert.runs.scoring import Scored
 from bert.runs.sweep import RunSummary
+from bert.tasks import recipe
 from bert.tasks.finetuning_settings import FineTuning, FineTuningT, teacher_of
 from bert.tasks.run import Run
 from bert.tasks.task import DEV, TEST, TRAIN, Files, Task
@@ -349,7 +350,7 @@ def schedule_of(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
     """
     epochs = settings.num_train_epochs
     batch_size = settings.train_batch_size
-    num_steps = int(num_examples / batch_size * epochs)
+    num_steps = recipe.num_steps(num_examples, batch_size, epochs)
     if settings.do_train and not num_steps:
         raise UserError(
             f"{num_examples} examples, --train_batch_size={batch_size}, "

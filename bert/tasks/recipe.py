@@ -126,8 +126,7 @@ def choose(
 ) -> Recipe:
     """Chooses the training settings for a table.
 
-        choose(200, 32, 768, None)
-        # Recipe(start_head=False, num_train_epochs=10.0, learning_rate=5e-05)
+        choose(200, 32, 768, None).num_train_epochs  # 10.0
 
     Small networks learn more of a task, and compute faster: if the hidden size
     H is below 384, steps and epochs are multiplied by 384 / H, and the learning
@@ -144,16 +143,18 @@ def choose(
         start_head: bool. Whether training starts from this head even then.
             Default: False.
     """
-    factor = _SMALL / max(hidden_size, _SMALLEST)
+    ratio = _SMALL / max(hidden_size, _SMALLEST)
     if head and not head.predicts:
-        if int(num_rows * _EPOCHS / batch_size) < _LEAST_TO_LEARN:
+        if num_steps(num_rows, batch_size, _EPOCHS) < _LEAST_TO_LEARN:
             return Recipe(start_head)
         # Without bias correction, large first steps end in a constant.
-        rate = float(f"{_RATE_CORRECTED * factor:.2g}")
+        rate = _rounded(_RATE_CORRECTED * ratio)
         return Recipe(start_head, _EPOCHS, rate, "corrected_adamw")
+
     # Numbers and labels of words are learned better with the usual rate.
     lower = head is not None and head.kind in (CLASSES, MULTI_LABEL)
-    factor = max(1, factor)
+    factor = max(1, ratio)
+    rate = _rounded((_RATE_FROM_START if lower else _RATE) * factor**2)
     epochs = [
         min(
             math.ceil(factor * most),
@@ -161,10 +162,22 @@ def choose(
         )
         for steps, most in _LEAST_STEPS
     ]
-    rate = (_RATE_FROM_START if lower else _RATE) * factor**2
-    return Recipe(
-        head is not None, float(max(_EPOCHS, *epochs)), float(f"{rate:.2g}")
-    )
+    return Recipe(head is not None, float(max(_EPOCHS, *epochs)), rate)
+
+
+def _rounded(rate: float) -> float:
+    """A learning rate with two digits."""
+    return float(f"{rate:.2g}")
+
+
+def num_steps(num_rows: int, batch_size: int, epochs: float) -> int:
+    """Number of training steps, counted as in the original.
+
+    Args:
+        num_rows, batch_size: see `choose`.
+        epochs: float. Number of passes over the rows.
+    """
+    return int(num_rows / batch_size * epochs)
 
 
 def of_fit(
@@ -213,9 +226,10 @@ def describe(
         "numbers" if labels.kind == REGRESSION else f"{labels.size} labels"
     )
     epochs = chosen.num_train_epochs
-    steps = counted(int(num_rows / batch_size * epochs), "step")
-    corrected = chosen.optimizer != Recipe().optimizer
-    optimizer = f", {chosen.optimizer}" if corrected else ""
+    steps = counted(num_steps(num_rows, batch_size, epochs), "step")
+    is_usual = chosen.optimizer == Recipe().optimizer
+    optimizer = "" if is_usual else f", {chosen.optimizer}"
+
     start = "frozen features" if chosen.start_head else "random weights"
     start = f"head from {start}, " if head or chosen.start_head else ""
     if head and head.words is not None and chosen.start_head:

@@ -109,6 +109,7 @@ def fit_words(
     """
     if not any(bags):
         return None
+
     vectorizer = _vectorizer()
     known = vectorizer.fit_transform(bags)
     targets = frozen.targets_of(gold, kind, num_outputs)
@@ -121,6 +122,7 @@ def fit_words(
     )
     if not frozen.is_gain(left_out, targets, weights, _LEAST_GAIN):
         return None
+
     model = Ridge().fit(known, targets, weights)
     found = np.zeros((vocab_size, num_outputs), np.float32)
     coefficients = model.coef_.reshape(num_outputs, -1)
