@@ -80,6 +80,17 @@ def test_words_predict_labels(noise, predicts):
     assert tfidf.fit_words([[]] * 300, gold, CLASSES, 2, 40) is None
 
 
+def test_few_texts_show_what_words_predict():
+    """Each word is in two texts: a fold must not omit many of both."""
+    rng = np.random.default_rng(3)
+    words = np.arange(60) // 2
+    gold = (words % 2) ^ (rng.random(60) < 0.15)
+    bags = [[word, 100 + i] for i, word in enumerate(words.tolist())]
+    assert tfidf.fit_words(bags, gold, CLASSES, 2, 200) is not None
+    for size in (10, 15):  # fewer texts than folds
+        tfidf.fit_words(bags[:size], gold[:size], CLASSES, 2, 200)
+
+
 @pytest.mark.parametrize("num_outputs", [2, 20])
 def test_word_embeddings_get_directions_of_their_size(num_outputs):
     """Of classes; more of them than H - 1 share directions."""
