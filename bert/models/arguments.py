@@ -52,6 +52,23 @@ def check_training(epochs: object, learning_rate: object) -> None:
     check_numbers(Training, learning_rate=learning_rate)
 
 
+def check_dataset(**given: object) -> None:
+    """Rejects arguments of `fit` that need lists, not a dataset.
+
+    Args:
+        **given: The arguments; those that are false are not given.
+
+    Raises:
+        UserError: One is given.
+    """
+    for name, value in given.items():
+        if value:
+            raise UserError(
+                f"{name} is given, but x is a tf.data.Dataset",
+                fix="pass validation_data, or lists of texts and labels",
+            )
+
+
 def check_unweighted(**given: object) -> None:
     """Rejects weights of classes or of examples.
 

@@ -10,7 +10,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert.common.errors import UserError
-from bert.data import feature_names
+from bert.data import bucketing, feature_names
 from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
@@ -179,7 +179,7 @@ class TextClassifier(TextModel):
         self,
         x,
         y=None,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         epochs: int | None = None,
         *,
         start_head: bool | None = None,
@@ -202,9 +202,10 @@ class TextClassifier(TextModel):
                 the class.
             y: list, array, column or None. The labels; None if `x` is a
                 dataset, or if only the outputs of a teacher are learned.
-            batch_size: int. Number of texts per batch; ignored for a dataset.
+            batch_size: int or None. Texts per batch; ignored for a dataset.
                 Every shuffled batch is full: the last batch of an epoch is
-                filled with the first texts of the next. Default: 32.
+                filled with the first texts of the next. Default: see
+                `choose`; after `compile`, 32.
             epochs: int or None. Number of passes. Default: 3 or more, see
                 `bert.tasks.recipe.choose`; after `compile` and for datasets, 1.
             start_head: bool or None. Whether a new head of a loaded encoder
@@ -237,6 +238,7 @@ class TextClassifier(TextModel):
             UserError: A text, a label or an argument is invalid.
         """
         arguments.check_training(1 if epochs is None else epochs, learning_rate)
+        bucketing.check_size(1 if batch_size is None else batch_size)
         classifier_teacher.check(teacher, distill_weight, distill_temperature)
         held_out = None
         if validation_data is not None:
@@ -246,20 +248,15 @@ class TextClassifier(TextModel):
             held_out = self._texts.examples(*validation_data)
 
         if isinstance(x, tf.data.Dataset):
-            given = {
-                "validation_split": validation_split,
-                "teacher": teacher,
-                "start_head": start_head,
-            }
-            if names := [name for name, value in given.items() if value]:
-                raise UserError(
-                    f"{names[0]} is given, but x is a tf.data.Dataset",
-                    fix="pass validation_data, or lists of texts and labels",
-                )
+            arguments.check_dataset(
+                validation_split=validation_split,
+                teacher=teacher,
+                start_head=start_head,
+            )
             batches = self._texts.batches(
                 x, y, sample_weight, self._encoded_texts, self._lengths
             ).map(self._divide)
-            steps, examples = None, []
+            steps, examples, encoded = None, [], None
         else:
             needs_labels = teacher is None or validation_split > 0
             examples = self._texts.examples(x, y, sample_weight, needs_labels)
@@ -279,7 +276,6 @@ class TextClassifier(TextModel):
                     distill_temperature,
                 )
                 self.train_function = None  # it may have another temperature
-            batches, steps = self._batches(encoded, batch_size, shuffle)
 
         class_weight = label_encoder.class_weights(class_weight, self.labels)
 
@@ -287,14 +283,19 @@ class TextClassifier(TextModel):
         if self._has_new_head and start_head is not False:
             encoder = checkpoints.encoder_of(self.network)
             head = frozen_features.fit_head(encoder, self._task(), examples)
+        usual = None if self._has_schedule else Recipe().train_batch_size
         size = loading.config_of(self.network).hidden_size
         chosen = recipe.choose(
-            len(examples), batch_size, size, head, bool(start_head)
+            len(examples), batch_size or usual, size, head, bool(start_head)
         )
         once = not (self._has_schedule and examples)
         self.recipe = recipe.of_fit(chosen, once, epochs, learning_rate)
         if self._has_schedule:
             learning_rate = self.recipe.learning_rate
+        if encoded is not None:
+            batches, steps = self._batches(
+                encoded, self.recipe.train_batch_size, shuffle
+            )
         if head and self.recipe.start_head:
             frozen_features.add_start(self.network, CLASSIFIER, head)
         self._has_new_head = False
@@ -401,8 +402,7 @@ class TextClassifier(TextModel):
         """
         if format not in (SAVED_MODEL, ONNX):
             raise UserError(
-                f"format={format!r:.60}",
-                expected=f"{SAVED_MODEL} or {ONNX}",
+                f"format={format!r:.60}", expected=f"{SAVED_MODEL} or {ONNX}"
             )
         if format == ONNX:
             exports.write_onnx(self, os.fspath(filepath))

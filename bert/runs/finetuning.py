@@ -67,7 +67,13 @@ def train_and_evaluate(
         network = objectives.build_network(task, opened.config, opened.settings)
     # The training rows decide on the number of epochs and the first head.
     head = head_start.fit(opened, task, data.rows, network, devices)
-    run = head_start.with_recipe(opened, task, len(data.examples), head)
+    run = head_start.with_recipe(
+        opened,
+        task,
+        len(data.examples),
+        head,
+        devices.strategy.num_replicas_in_sync,
+    )
     settings, wrote, scored = run.settings, list[str](), Scored(task)
     lengths = batch_lengths(run, data.examples, devices)
     trainer = make_trainer(run, task, data, network, devices, lengths)

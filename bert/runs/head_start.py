@@ -77,7 +77,11 @@ def _wants_head(run: Run[FineTuningT]) -> bool:
 
 
 def with_recipe(
-    run: Run[FineTuningT], task: Task, num_rows: int, head: FrozenHead | None
+    run: Run[FineTuningT],
+    task: Task,
+    num_rows: int,
+    head: FrozenHead | None,
+    num_devices: int,
 ) -> Run[FineTuningT]:
     """Returns a run with the values of its recipe, if it has one; prints it.
 
@@ -86,6 +90,7 @@ def with_recipe(
         task: Task. Task of the run.
         num_rows: int. Number of training examples.
         head: FrozenHead or None. Result of `fit`.
+        num_devices: int. Number of devices that share a batch.
     """
     settings = run.settings
     if not (
@@ -96,27 +101,35 @@ def with_recipe(
         return run
     assert isinstance(task, LabelledTask)
 
-    size, config = settings.train_batch_size, run.config
+    given, config = settings.given, run.config
     if run.recorded:  # perhaps by an earlier version, without a recipe
         chosen = Recipe.of_flags(run.recorded)
         name = optimization.current_rule(chosen.optimizer)
         chosen = chosen._replace(optimizer=name)
     else:
-        given = "start_head" in settings.given
-        chosen = recipe.choose(num_rows, size, config.hidden_size, head, given)
-        # The chosen learning rate fits the chosen optimizer only.
-        other = settings.optimizer != chosen.optimizer
-        if "optimizer" in settings.given and other:
-            chosen = chosen._replace(learning_rate=settings.learning_rate)
+        size = settings.train_batch_size
+        chosen = recipe.choose(
+            num_rows,
+            size if "train_batch_size" in given else None,
+            config.hidden_size,
+            head,
+            "start_head" in given,
+            num_devices * settings.gradient_accumulation_steps,
+        )
+        # The learning rate and the batch size fit the chosen optimizer only.
+        if "optimizer" in given and settings.optimizer != chosen.optimizer:
+            chosen = chosen._replace(
+                learning_rate=settings.learning_rate, train_batch_size=size
+            )
 
     values = chosen._asdict()
-    for name in settings.given.intersection(values):
+    for name in given.intersection(values):
         del values[name]
     settings = dataclasses.replace(settings, **values)
 
     chosen = Recipe.of_flags(vars(settings))
     labels, unit = task.labels, settings.unit
-    log(recipe.describe(chosen, num_rows, size, head, labels, config, unit))
+    log(recipe.describe(chosen, num_rows, head, labels, config, unit))
     return dataclasses.replace(run, settings=settings)
 
 

@@ -21,7 +21,8 @@ from bert.modeling.config import BertConfig
 ORIGINAL, TABLE = "original", "table"
 _EPOCHS, _RATE = 3.0, 5e-5
 _RATE_FROM_START = 3e-5
-_RATE_CORRECTED = 1e-4  # with bias correction, for H = 384
+_BATCH, _SMALL_BATCH = 32, 16
+_RATE_CORRECTED = 1e-4  # with bias correction, for H = 384 and batches of 32
 # Least numbers of steps, and the most epochs for them.
 _LEAST_STEPS = ((160, 6), (60, 20))
 _SMALL, _SMALLEST = 384, 128  # hidden sizes
@@ -64,12 +65,14 @@ class Recipe(NamedTuple):
         num_train_epochs: float. Number of passes over the rows. Default: 3.
         learning_rate: float. Peak of the learning rate. Default: 5e-5.
         optimizer: str. Key of `optimization.RULES`. Default: "bert_adam".
+        train_batch_size: int. Rows of a batch. Default: 32.
     """
 
     start_head: bool = False
     num_train_epochs: float = _EPOCHS
     learning_rate: float = _RATE
     optimizer: str = "bert_adam"
+    train_batch_size: int = _BATCH
 
     @classmethod
     def of_flags(cls, values: Mapping[str, Json]) -> Self:
@@ -91,9 +94,10 @@ class RecipeFlags(BaseSettings):
     recipe: str | None = flag(
         None,
         "Defaults of the training flags. table: --start_head, epochs, learning "
-        "rate and optimizer for the number of rows, the size of the network, "
-        "and whether linear models predict the labels; original: the "
-        "original's. Default: table for your own tables and labelled words.",
+        "rate, optimizer and batch size for the number of rows, the size of "
+        "the network, and whether linear models predict the labels; original: "
+        "the original's. Default: table for your own tables and labelled "
+        "words.",
         choices=(TABLE, ORIGINAL),
     )
     start_head: bool = flag(
@@ -119,14 +123,15 @@ class RecipeFlags(BaseSettings):
 
 def choose(
     num_rows: int,
-    batch_size: int,
+    batch_size: int | None,
     hidden_size: int,
     head: FrozenHead | None,
     start_head: bool = False,
+    num_parts: int = 1,
 ) -> Recipe:
     """Chooses the training settings for a table.
 
-        choose(200, 32, 768, None).num_train_epochs  # 10.0
+        choose(200, None, 768, None).num_train_epochs  # 10.0
 
     Small networks learn more of a task, and compute faster: if the hidden size
     H is below 384, steps and epochs are multiplied by 384 / H, and the learning
@@ -134,22 +139,30 @@ def choose(
 
     Args:
         num_rows: int. Number of training rows.
-        batch_size: int. Rows of a batch.
+        batch_size: int or None. Rows of a batch, if they are given.
         hidden_size: int. H.
         head: FrozenHead or None. A head for the rows. If it does not predict
-            the labels, more steps would only learn few rows by heart, and from
-            200 steps on, Adam has bias correction. None: the head is not new,
-            the encoder has random weights, or the rows are too few.
+            the labels, more epochs would only learn few rows by heart. From
+            200 steps on, batches are then half as large, and Adam has bias
+            correction. None: the head is not new, the encoder has random
+            weights, or the rows are too few.
         start_head: bool. Whether training starts from this head even then.
             Default: False.
+        num_parts: int. Devices times micro-batches: a batch has at least so
+            many rows. Default: 1.
     """
     ratio = _SMALL / max(hidden_size, _SMALLEST)
+    size = _BATCH if batch_size is None else batch_size
     if head and not head.predicts:
-        if num_steps(num_rows, batch_size, _EPOCHS) < _LEAST_TO_LEARN:
-            return Recipe(start_head)
-        # Without bias correction, large first steps end in a constant.
-        rate = _rounded(_RATE_CORRECTED * ratio)
-        return Recipe(start_head, _EPOCHS, rate, "corrected_adamw")
+        if num_steps(num_rows, size, _EPOCHS) < _LEAST_TO_LEARN:
+            return Recipe(start_head, train_batch_size=size)
+        if batch_size is None:
+            size = max(_SMALL_BATCH, num_parts)
+        # Without bias correction, large first steps end in a constant. With
+        # it, rates follow the root of the batch size (Malladi et al. 2022,
+        # arXiv:2205.10287).
+        rate = _rounded(_RATE_CORRECTED * ratio * math.sqrt(size / _BATCH))
+        return Recipe(start_head, _EPOCHS, rate, "corrected_adamw", size)
 
     # Numbers and labels of words are learned better with the usual rate.
     lower = head is not None and head.kind in (CLASSES, MULTI_LABEL)
@@ -158,11 +171,12 @@ def choose(
     epochs = [
         min(
             math.ceil(factor * most),
-            math.ceil(factor * steps * batch_size / max(1, num_rows)),
+            math.ceil(factor * steps * size / max(1, num_rows)),
         )
         for steps, most in _LEAST_STEPS
     ]
-    return Recipe(head is not None, float(max(_EPOCHS, *epochs)), rate)
+    most = float(max(_EPOCHS, *epochs))
+    return Recipe(head is not None, most, rate, train_batch_size=size)
 
 
 def _rounded(rate: float) -> float:
@@ -174,7 +188,8 @@ def num_steps(num_rows: int, batch_size: int, epochs: float) -> int:
     """Number of training steps, counted as in the original.
 
     Args:
-        num_rows, batch_size: see `choose`.
+        num_rows: int. Number of training rows.
+        batch_size: int. Rows of a batch.
         epochs: float. Number of passes over the rows.
     """
     return int(num_rows / batch_size * epochs)
@@ -206,7 +221,6 @@ def of_fit(
 def describe(
     chosen: Recipe,
     num_rows: int,
-    batch_size: int,
     head: FrozenHead | None,
     labels: Labels,
     config: BertConfig,
@@ -216,7 +230,7 @@ def describe(
 
     Args:
         chosen: Recipe. The values of the run.
-        num_rows, batch_size, head: see `choose`.
+        num_rows, head: see `choose`.
         labels: Labels. Labels of the rows.
         config: BertConfig. Sizes of the network.
         unit: str. See `RecipeFlags`.
@@ -225,10 +239,13 @@ def describe(
     targets = (
         "numbers" if labels.kind == REGRESSION else f"{labels.size} labels"
     )
-    epochs = chosen.num_train_epochs
+    epochs, batch_size = chosen.num_train_epochs, chosen.train_batch_size
     steps = counted(num_steps(num_rows, batch_size, epochs), "step")
-    is_usual = chosen.optimizer == Recipe().optimizer
-    optimizer = "" if is_usual else f", {chosen.optimizer}"
+    usual, others = Recipe(), ""
+    if chosen.optimizer != usual.optimizer:
+        others = f", {chosen.optimizer}"
+    if batch_size != usual.train_batch_size:
+        others += f", batches of {batch_size}"
 
     start = "frozen features" if chosen.start_head else "random weights"
     start = f"head from {start}, " if head or chosen.start_head else ""
@@ -239,6 +256,6 @@ def describe(
     return (
         f"recipe: {num_rows:,} {unit}, {targets}, {layers} x {size}: {start}"
         f"{epochs:g} epoch{'s' * (epochs != 1)} ({steps}), learning rate "
-        f"{chosen.learning_rate:g}{optimizer}; --recipe=original for the "
+        f"{chosen.learning_rate:g}{others}; --recipe=original for the "
         "original's"
     )

@@ -106,12 +106,33 @@ def test_the_schedule_ends_with_the_last_epoch(fitted):
     ]
 
 
-def test_fit_has_the_optimizer_of_its_recipe(new, monkeypatch):
-    chosen = Recipe(False, 2.0, 1e-3, "corrected_adamw")
+def test_fit_has_the_optimizer_and_the_batches_of_its_recipe(new, monkeypatch):
+    chosen = Recipe(False, 2.0, 1e-3, "corrected_adamw", 4)
     monkeypatch.setattr(recipe, "choose", lambda *given: chosen)
     model = new()
-    model.fit(TEXTS, LABELS, **FIT)
+    model.fit(TEXTS, LABELS, verbose=0)
     assert model.recipe == chosen and model.optimizer.rule == chosen.optimizer
+    assert int(model.optimizer.iterations) == 2 * len(TEXTS) / 4
+
+
+def test_fit_passes_its_batch_size_to_the_recipe(new, monkeypatch):
+    """After `compile`, the default is Keras'."""
+    sizes = []
+
+    def choose(num_rows, batch_size, *given):
+        sizes.append(batch_size)
+        return Recipe(train_batch_size=batch_size or 16)
+
+    monkeypatch.setattr(recipe, "choose", choose)
+    for given in ({}, {"batch_size": 64}):
+        model = new()
+        model.fit(TEXTS, LABELS, epochs=1, verbose=0, **given)
+        model.compile("adam")
+        model.fit(TEXTS, LABELS, verbose=0, **given)
+    assert sizes == [None, 32, 64, 64]
+    for invalid in (0, 1.5, "8"):
+        with pytest.raises(UserError, match=f"batch_size={invalid}; "):
+            new().fit(TEXTS, LABELS, invalid)
 
 
 @pytest.mark.parametrize("name", ["m.h5", "m.hdf5"])

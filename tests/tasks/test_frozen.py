@@ -1,6 +1,7 @@
 """The linear model of frozen features, and the recipe of a run."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -166,11 +167,11 @@ NUMBERS = HEAD._replace(kind=REGRESSION)
 OF_WORDS = HEAD._replace(kind=ENTITIES)
 
 
-def completed(settings, recorded, head=HEAD, rows=400):
+def completed(settings, recorded, head=HEAD, rows=400, num_devices=1):
     trained = Trained("out", True, None, recorded) if recorded else None
     run = run_folders.made(settings, trained=trained, config=LARGE)
     task = TextClassification(None, Labels(CLASSES, ("a", "b")), small.S)
-    run = head_start.with_recipe(run, task, rows, head)
+    run = head_start.with_recipe(run, task, rows, head, num_devices)
     return Recipe.of_flags(vars(run.settings))
 
 
@@ -210,7 +211,7 @@ def test_a_table_has_a_recipe_that_is_printed(capsys, head, chosen, line):
 )
 def test_few_rows_are_read_more_often(rows, epochs):
     def choose(*given):
-        return recipe.choose(rows, 32, 768, *given)
+        return recipe.choose(rows, None, 768, *given)
 
     assert choose(HEAD) == Recipe(True, epochs, LOW)
     assert choose(None) == Recipe(False, epochs, RATE)
@@ -221,16 +222,34 @@ def test_few_rows_are_read_more_often(rows, epochs):
 
 
 @pytest.mark.parametrize(
-    ("hidden_size", "rate"),
-    [(64, 3e-4), (128, 3e-4), (384, 1e-4), (768, 5e-5), (1024, 3.8e-5)],
+    ("hidden_size", "batch_size", "rate"),
+    [
+        (64, None, 2.1e-4),
+        (128, 32, 3e-4),
+        (384, None, 7.1e-5),
+        (384, 32, 1e-4),
+        (768, None, 3.5e-5),
+        (768, 32, 5e-5),
+        (1024, 64, 5.3e-5),
+    ],
 )
-def test_many_rows_that_nothing_predicts_get_bias_correction(hidden_size, rate):
+def test_rows_that_nothing_predicts_get_small_batches_if_they_are_many(
+    hidden_size, batch_size, rate
+):
     def choose(rows, *given):
-        return recipe.choose(rows, 32, hidden_size, WEAK, *given)
+        return recipe.choose(rows, batch_size, hidden_size, WEAK, *given)
 
-    assert choose(2133) == Recipe()
-    assert choose(2134) == Recipe(False, 3.0, rate, "corrected_adamw")
-    assert choose(2134, True) == choose(2134)._replace(start_head=True)
+    usual = batch_size or 32
+    least = math.ceil(200 * usual / 3)  # for 200 steps
+    assert choose(least - 1) == Recipe(train_batch_size=usual)
+    found = choose(least)
+    size = batch_size or 16
+    assert found == Recipe(False, 3.0, rate, "corrected_adamw", size)
+    assert choose(least, True) == found._replace(start_head=True)
+    # At least a row for each device.
+    for parts in (16, 32):
+        size = batch_size or parts
+        assert choose(least, False, parts).train_batch_size == size
 
 
 @pytest.mark.parametrize(
@@ -247,8 +266,10 @@ def test_many_rows_that_nothing_predicts_get_bias_correction(hidden_size, rate):
 def test_small_networks_take_more_and_larger_steps(
     hidden_size, rows, epochs, rate
 ):
-    found = recipe.choose(rows, 32, hidden_size, HEAD)
+    found = recipe.choose(rows, None, hidden_size, HEAD)
     assert found == Recipe(True, epochs, rate)
+    found = recipe.choose(rows // 2, 16, hidden_size, HEAD)
+    assert found == Recipe(True, epochs, rate, train_batch_size=16)
 
 
 def test_labelled_words_have_the_recipe(capsys):
@@ -256,7 +277,7 @@ def test_labelled_words_have_the_recipe(capsys):
     task = TokenClassification(tokenizer, ["O", "B-X", "I-X"], True, 9)
     run = run_folders.made(ner.Settings(do_train=True), config=LARGE)
     capsys.readouterr()
-    run = head_start.with_recipe(run, task, 200, OF_WORDS)
+    run = head_start.with_recipe(run, task, 200, OF_WORDS, 1)
     assert Recipe.of_flags(vars(run.settings)) == Recipe(True, 10.0, RATE)
     assert capsys.readouterr().err == (
         "recipe: 200 windows, 3 labels, 2 x 390: head from frozen features, 10 "
@@ -265,7 +286,7 @@ def test_labelled_words_have_the_recipe(capsys):
     )
     for values in ({"do_train": True, "recipe": "original"}, {}):
         run = run_folders.made(ner.Settings(**values))
-        assert head_start.with_recipe(run, task, 200, HEAD) is run
+        assert head_start.with_recipe(run, task, 200, HEAD, 1) is run
 
 
 def test_the_original_has_no_recipe(capsys):
@@ -291,6 +312,19 @@ def test_a_given_flag_keeps_its_value():
     assert completed(settings, {}) == Recipe(True, 6.0, LOW)
     settings = settings_of("optimizer", optimizer="lamb")
     assert completed(settings, {}) == Recipe(True, 6.0, RATE, "lamb")
+    settings = settings_of("train_batch_size", train_batch_size=32)
+    corrected = Recipe(False, 3.0, 9.8e-5, "corrected_adamw")
+    assert completed(settings, {}, WEAK, 4000) == corrected
+
+
+def test_devices_and_micro_batches_share_a_batch(capsys):
+    for given, num_devices, size in [(1, 1, 16), (4, 8, 32), (1, 32, 32)]:
+        settings = settings_of(gradient_accumulation_steps=given)
+        found = completed(settings, {}, WEAK, 4000, num_devices)
+        assert found.train_batch_size == size
+        line = capsys.readouterr().err
+        assert f"({12000 // size} steps)" in line
+        assert (f"corrected_adamw, batches of {size};" in line) == (size != 32)
 
 
 def test_a_resumed_run_keeps_its_values():
@@ -306,5 +340,8 @@ def test_a_resumed_run_keeps_its_values():
     settings = settings_of("optimizer", optimizer="lamb")
     kept = Recipe(True, 7.0, 1e-4, "lamb")
     assert completed(settings, {**recorded, "learning_rate": 1e-4}) == kept
+    smaller = {**recorded, "train_batch_size": 8}
+    kept = Recipe(True, 7.0, RATE, train_batch_size=8)
+    assert completed(settings_of(), smaller) == kept
     earlier["optimizer"] = "adamw"  # the former name of bert_adam
     assert completed(settings_of(), earlier) == Recipe(False, 3.0, RATE)
