@@ -215,21 +215,12 @@ def checked_devices(run: Run[FineTuningT]) -> start.ChosenDevices:
         run: Run. The run.
 
     Raises:
-        UserError: a device does not exist, a batch does not divide evenly over
-            the devices, or the weights do not fit the config.
+        UserError: a device does not exist, or the weights do not fit the
+            config.
     """
-    settings = run.settings
     if run.model.path and not run.resumed:
         run.model.check_sizes()
-    devices = start.choose_devices(settings)
-    if settings.do_train:
-        distribution.check_batch_size(
-            devices.strategy,
-            settings.train_batch_size,
-            "train_batch_size",
-            settings.gradient_accumulation_steps,
-        )
-    return devices
+    return start.choose_devices(run.settings)
 
 
 def batch_lengths(
@@ -238,13 +229,22 @@ def batch_lengths(
     """Returns the lengths that batches are padded to; None without training.
 
     Args:
-        run: Run. The run.
+        run: Run. The run, with the batch size of its recipe.
         examples: Examples. Training examples.
         devices: ChosenDevices. The devices.
+
+    Raises:
+        UserError: a batch does not divide evenly over the devices.
     """
     settings = run.settings
     if not (settings.do_train and len(examples)):
         return None
+    distribution.check_batch_size(
+        devices.strategy,
+        settings.train_batch_size,
+        "train_batch_size",
+        settings.gradient_accumulation_steps,
+    )
     if not settings.length_buckets:
         return BatchLengths([settings.max_seq_length], may_fuse=True)
     lengths = bucketing.bucket_lengths(settings.max_seq_length)

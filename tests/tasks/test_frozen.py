@@ -2,13 +2,16 @@
 
 import dataclasses
 import math
+import types
 
 import numpy as np
 import pytest
 from scipy import special
 
+from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.runs import head_start
+from bert.runs import finetuning, head_start
+from bert.runs.start import ChosenDevices
 from bert.tasks import frozen, recipe
 from bert.tasks.classification import tfidf
 from bert.tasks.classification.settings import Settings
@@ -345,3 +348,19 @@ def test_a_resumed_run_keeps_its_values():
     assert completed(settings_of(), smaller) == kept
     earlier["optimizer"] = "adamw"  # the former name of bert_adam
     assert completed(settings_of(), earlier) == Recipe(False, 3.0, RATE)
+
+
+def test_a_recorded_batch_has_to_fit_other_devices():
+    """A resumed run has it, even if its default would fit."""
+    run = run_folders.made(
+        settings_of(),
+        trained=Trained("out", True, None, {"train_batch_size": 6}),
+        config=LARGE,
+    )
+    task = TextClassification(None, Labels(CLASSES, ("a", "b")), small.S)
+    run = head_start.with_recipe(run, task, 400, None, 4)
+    strategy = types.SimpleNamespace(num_replicas_in_sync=4)
+    devices = ChosenDevices(strategy, "float32", False, False)
+    message = "--train_batch_size=6; expected a multiple of 4"
+    with pytest.raises(UserError, match=message):
+        finetuning.batch_lengths(run, [None], devices)
