@@ -116,6 +116,7 @@ def with_recipe(
             "start_head" in given,
             num_devices * settings.gradient_accumulation_steps,
         )
+
         # The learning rate and the batch size fit the chosen optimizer only.
         if "optimizer" in given and settings.optimizer != chosen.optimizer:
             chosen = chosen._replace(

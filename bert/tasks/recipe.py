@@ -143,8 +143,8 @@ def choose(
         hidden_size: int. H.
         head: FrozenHead or None. A head for the rows. If it does not predict
             the labels, more epochs would only learn few rows by heart. From
-            200 steps on, batches are then half as large, and Adam has bias
-            correction. None: the head is not new, the encoder has random
+            200 steps on, Adam then has bias correction, and the default batch
+            size is halved. None: the head is not new, the encoder has random
             weights, or the rows are too few.
         start_head: bool. Whether training starts from this head even then.
             Default: False.
@@ -175,8 +175,8 @@ def choose(
         )
         for steps, most in _LEAST_STEPS
     ]
-    most = float(max(_EPOCHS, *epochs))
-    return Recipe(head is not None, most, rate, train_batch_size=size)
+    num_epochs = float(max(_EPOCHS, *epochs))
+    return Recipe(head is not None, num_epochs, rate, train_batch_size=size)
 
 
 def _rounded(rate: float) -> float:
